@@ -65,6 +65,9 @@ WRITTEN = [
     "FROM (UNPIVOT (SELECT k, i, k AS j FROM t) ON i, j INTO NAME n VALUE v) ORDER BY ALL",
     "FROM (PIVOT t ON o USING sum(i) GROUP BY k) ORDER BY k",
     "PIVOT t ON year(day), o USING count(*), max(k) AS m GROUP BY i",
+    "PIVOT (SELECT s, o, i FROM t) ON s, o USING sum(i) AS x",
+    "SELECT * FROM (SELECT k, s, o FROM t) PIVOT (max(k) FOR o IN (true, false) s IN ('', 'b'))",
+    "SELECT * FROM (SELECT k, s, o FROM t) PIVOT (max(k) AS x FOR s IN ('', 'b') o IN (true))",
     "PIVOT t ON nullif(s, '') GROUP BY i ORDER BY i NULLS FIRST LIMIT 3",
     "WITH c AS (SELECT o, i FROM t WHERE k > 0) FROM (PIVOT c ON o USING sum(i))",
     "UNPIVOT (SELECT k, i, k AS j FROM t) ON i, j INTO NAME n VALUE v ORDER BY ALL LIMIT 4",
@@ -200,3 +203,40 @@ def test_qualify_needs_a_window(both: Any) -> None:
         for engine in ("duckdb", "spark"):
             with pytest.raises(dl.BindError, match=r"^QUALIFY needs a window function"):
                 session.sql(query, engine=engine)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "PIVOT t ON o USING sum(i)",
+        "SELECT count(*) FROM (PIVOT t ON o USING sum(i), max(k) GROUP BY k)",
+        "SELECT * FROM (SELECT k, o FROM t) PIVOT (max(k) FOR o IN (true, false))",
+        "PIVOT t ON o, b USING sum(i)",
+    ],
+)
+def test_pivot_finds_less_values_than_the_limit(both: Any, query: str) -> None:
+    session, plain = both
+    try:
+        for limit in (2, 3):
+            for run in (session.sql, plain.execute):
+                run(f"SET pivot_limit = {limit}")
+            try:
+                wanted = sorted(map(str, plain.sql(query).fetchall()))
+            except duckdb.BinderException:
+                for text in (query, f"EXPLAIN {query}"):
+                    with pytest.raises(dl.SqlError, match=r"^PIVOT finds"):
+                        session.sql(text)
+            else:
+                assert sorted(map(str, session.sql(query).fetchall())) == wanted
+    finally:
+        for run in (session.sql, plain.execute):
+            run("RESET pivot_limit")
+
+
+@pytest.mark.parametrize("query", ["PIVOT t ON o USING sum(i)", "SELECT * FROM (PIVOT t ON o USING sum(i)) LIMIT 1"])
+def test_pivot_is_explained(both: Any, query: str) -> None:
+    session, _ = both
+    before = session.sql("SELECT max(snapshot_id) FROM lake.snapshots()").fetchall()
+    (row,) = session.sql(f"EXPLAIN {query}").fetchall()
+    assert "FILTER" in row[1] and "runs on Spark" in row[1]
+    assert session.sql("SELECT max(snapshot_id) FROM lake.snapshots()").fetchall() == before

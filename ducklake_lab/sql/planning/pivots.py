@@ -6,26 +6,33 @@ In process DuckDB has the text as it was written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from itertools import product
+from math import prod
 
 from sqlglot import exp
 
-from ducklake_lab.errors import BindError, UnsupportedFeatureError
+from ducklake_lab.errors import BindError, SqlError, UnsupportedFeatureError
 from ducklake_lab.sql.bind.column_names import output_name
 from ducklake_lab.sql.dialect import DuckLakeSql
 
 _CELL, _NAME, _VALUE = "_ducklake_cell", "n", "v"
 #: Gives the texts that a query of one column finds.
 Texts = Callable[[exp.Query], Sequence[str]]
+#: What DuckDB's setting `pivot_limit` is until it is set.
+PIVOT_LIMIT = 100_000
 
 
-def written_out(tree: exp.Query, texts: Texts) -> exp.Query | None:
+def written_out(tree: exp.Query, texts: Texts, limit: int = PIVOT_LIMIT) -> exp.Query | None:
     """A copy of a parsed query without PIVOT and UNPIVOT; None where it has none.
 
     Args:
         texts: finds the values of a PIVOT that lists none.
+        limit: the number of combinations of values from which DuckDB refuses a PIVOT.
 
     Raises:
+        BindError: an UNPIVOT has columns for another number of names.
+        SqlError: a PIVOT has that many.
         UnsupportedFeatureError: one has a form that is not written out here.
     """
     if tree.find(exp.Pivot) is None:
@@ -38,15 +45,15 @@ def written_out(tree: exp.Query, texts: Texts) -> exp.Query | None:
         node.set("joins", None)
         source = node.copy()
         for pivot in pivots:
-            source = exp.Subquery(this=_of_clause(pivot, source), alias=_alias(pivot))
+            source = exp.Subquery(this=_of_clause(pivot, source, limit), alias=_alias(pivot))
         source.set("joins", joins)
         node.replace(source)
     for node in list(copy.find_all(exp.Pivot)):
-        _replace_statement(node, texts)
+        _replace_statement(node, texts, limit)
     return copy
 
 
-def _of_clause(pivot: exp.Pivot, source: exp.Expr) -> exp.Select:
+def _of_clause(pivot: exp.Pivot, source: exp.Expr, limit: int) -> exp.Select:
     """`FROM source PIVOT (…)`, or UNPIVOT."""
     if pivot.args.get("default_on_null"):
         raise _refused("DEFAULT ON NULL")
@@ -57,10 +64,10 @@ def _of_clause(pivot: exp.Pivot, source: exp.Expr) -> exp.Select:
         values = [value.name for value in _parts(pivot.expressions[0])]
         return _unpivot(source, field.expressions, field.this.name, values, bool(pivot.args.get("include_nulls")))
     fields = [(field.this, _values(field)) for field in pivot.args.get("fields") or []]
-    return _pivot(source, fields, pivot.expressions, pivot.args.get("group"))
+    return _pivot(source, fields, pivot.expressions, pivot.args.get("group"), limit)
 
 
-def _replace_statement(pivot: exp.Pivot, texts: Texts) -> None:
+def _replace_statement(pivot: exp.Pivot, texts: Texts, limit: int) -> None:
     """`PIVOT source ON …` as a subquery."""
     source = pivot.this
     if not pivot.expressions:
@@ -73,11 +80,11 @@ def _replace_statement(pivot: exp.Pivot, texts: Texts) -> None:
         query = _unpivot(source, pivot.expressions, name, values, bool(pivot.args.get("include_nulls")))
     else:
         fields = [
-            (one.this, _values(one)) if isinstance(one, exp.In) else (one, _found(pivot, one, texts))
+            (one.this, _values(one)) if isinstance(one, exp.In) else (one, _found(pivot, one, texts, limit))
             for one in pivot.expressions
         ]
         using = pivot.args.get("using") or [exp.Anonymous(this="count", expressions=[exp.Star()])]
-        query = _pivot(source, fields, using, pivot.args.get("group"))
+        query = _pivot(source, fields, using, pivot.args.get("group"), limit)
     pivot.replace(query)
 
 
@@ -86,7 +93,10 @@ def _pivot(
     fields: Sequence[tuple[exp.Expr, Sequence[tuple[exp.Expr, str]]]],
     aggregates: Sequence[exp.Expr],
     group: exp.Expr | None,
+    limit: int,
 ) -> exp.Select:
+    if prod(len(values) for _, values in fields) >= limit:
+        raise SqlError(f"PIVOT finds {limit:,} values or more; SET pivot_limit = n allows less than n.")
     used = [column for part in (*(field for field, _ in fields), *aggregates) for column in _columns(part)]
     keys: list[exp.Expr] = [key.copy() for key in group.expressions] if group is not None else [_others(used)]
     items: list[exp.Expr] = list(keys)
@@ -99,7 +109,7 @@ def _pivot(
                 ),
                 copy=False,
             )
-            name = "_".join(name for _, name in chosen)
+            name = reduce(lambda before, name: f"{before}_{name}" if before else name, (name for _, name in chosen))
             if len(aggregates) > 1 or isinstance(item, exp.Alias):
                 name += f"_{output_name(item)}"
             if not name:
@@ -164,7 +174,7 @@ def _parts(node: exp.Expr) -> list[exp.Expr]:
     return list(node.expressions) if isinstance(node, exp.Tuple) else [node.unnest()]
 
 
-def _found(pivot: exp.Pivot, field: exp.Expr, texts: Texts) -> list[tuple[exp.Expr, str]]:
+def _found(pivot: exp.Pivot, field: exp.Expr, texts: Texts, limit: int) -> list[tuple[exp.Expr, str]]:
     """(value, name) of the values that an expression has, by a query for them; DuckDB sorts them as texts."""
     if isinstance(field, exp.Tuple) or field.find(exp.Query, exp.AggFunc):
         raise _refused(f"PIVOT by {field.sql(dialect=DuckLakeSql)} without IN (…)")
@@ -172,6 +182,7 @@ def _found(pivot: exp.Pivot, field: exp.Expr, texts: Texts) -> list[tuple[exp.Ex
     known = exp.Not(this=exp.Is(this=field.unalias().copy(), expression=exp.Null()))
     query = query.distinct().from_(pivot.this.copy(), copy=False).where(known, copy=False)
     query.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Literal.number(1))]))
+    query = query.limit(limit, copy=False)
     root = pivot.root()
     for above in _above(pivot):
         if isinstance(above, exp.With) or (above is not root and above.args.get("with_")):

@@ -18,7 +18,7 @@ from ducklake_lab.sql.parse.tokens import split
 from ducklake_lab.sql.plan import QueryPlan, Resolver, Source, SparkQuery
 from ducklake_lab.sql.planning.metadata_aggregates import digest_of
 from ducklake_lab.sql.planning.name_rewriting import with_views
-from ducklake_lab.sql.planning.pivots import written_out
+from ducklake_lab.sql.planning.pivots import PIVOT_LIMIT, written_out
 from ducklake_lab.sql.scope import Outputs
 
 
@@ -58,12 +58,19 @@ def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError, query
     sources = tuple(binder.sources)
 
     def on_spark() -> SparkQuery:
-        tree = written_out(query.tree, lambda asked: resolver.texts(Query(asked))) if query is not None else None
+        tree = _without_pivots(query, resolver) if query is not None else None
         if tree is None:
             raise refusal
         return _in_other_words(tree, resolver, sources)
 
     return QueryPlan(sources, written, on_spark, bound=False)
+
+
+def _without_pivots(query: Query, resolver: Resolver) -> exp.Query | None:
+    limit = dict(resolver.settings()).get("pivot_limit")
+    return written_out(
+        query.tree, lambda asked: resolver.texts(Query(asked)), int(limit) if limit is not None else PIVOT_LIMIT
+    )
 
 
 def _in_other_words(tree: exp.Query, resolver: Resolver, sources: Sequence[Source]) -> SparkQuery:
