@@ -39,12 +39,18 @@ WRITTEN = [
     "SELECT s::INTEGER AS v FROM g WHERE regexp_matches(s, '^[0-9]+$') ORDER BY s::INTEGER DESC LIMIT 2",
     "SELECT sum(s::INTEGER), list(s::INTEGER ORDER BY id) FROM g WHERE regexp_matches(s, '^[0-9]+$')",
     "SELECT id, list(s::INTEGER) OVER (ORDER BY id) FROM g WHERE regexp_matches(s, '^[0-9]+$') ORDER BY id",
+    # keys of ORDER BY behind HAVING that are computed, or of a type that Spark does not sort
+    "SELECT o, histogram(i + 1) AS h FROM t GROUP BY o HAVING count(*) > 0 ORDER BY ALL",
+    "SELECT o, list(year(day) ORDER BY k) AS l FROM t GROUP BY o HAVING count(*) > 0 ORDER BY l DESC, upper(string_agg(s, ',' ORDER BY k)) LIMIT 2",
     # windows that DuckDB computes for each partition
     "SELECT k, count(DISTINCT s) OVER (PARTITION BY o) AS c, list(i) OVER w AS l FROM t WINDOW w AS (PARTITION BY d ORDER BY k) ORDER BY k",
     "SELECT k, sum(i) OVER (ORDER BY i GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW EXCLUDE TIES) AS g FROM t ORDER BY g DESC, k LIMIT 4",
     "SELECT DISTINCT median(f) OVER (PARTITION BY o) AS m FROM t ORDER BY m",
     "SELECT o, count(*) AS n, list(max(k)) OVER (ORDER BY o NULLS FIRST) AS l, string_agg(o::VARCHAR || 'x', ',') OVER (ORDER BY count(*), o) FROM t GROUP BY o ORDER BY o",
     "SELECT k FROM t QUALIFY mode(o) OVER (PARTITION BY i) ORDER BY k",
+    "SELECT count(*) FROM (SELECT k FROM t QUALIFY count(*) OVER () > 1 AND NULL)",
+    "SELECT count(*) FROM (SELECT k, sum(i) OVER (ORDER BY k) AS n FROM t QUALIFY NULL)",
+    "SELECT k FROM t QUALIFY k > 2 ORDER BY row_number() OVER (ORDER BY k DESC) DESC",
     "SELECT k, rank() OVER (ORDER BY s COLLATE NOCASE) AS r, l, day, list(ts) OVER (PARTITION BY s COLLATE NOCASE ORDER BY k) FROM t ORDER BY k",
     "SELECT t.k, u.id, histogram(t.k) OVER (PARTITION BY u.id), avg(d) OVER (PARTITION BY ts::DATE, o) FROM t JOIN u USING (i) ORDER BY ALL",
     "SELECT k, (SELECT max(id) FROM u WHERE u.i = t.i) AS q, mad(f) OVER (PARTITION BY upper(s)) FROM t ORDER BY k",
@@ -59,6 +65,9 @@ WRITTEN = [
     "FROM (UNPIVOT (SELECT k, i, k AS j FROM t) ON i, j INTO NAME n VALUE v) ORDER BY ALL",
     "FROM (PIVOT t ON o USING sum(i) GROUP BY k) ORDER BY k",
     "PIVOT t ON year(day), o USING count(*), max(k) AS m GROUP BY i",
+    "PIVOT (SELECT s, o, i FROM t) ON s, o USING sum(i) AS x",
+    "SELECT * FROM (SELECT k, s, o FROM t) PIVOT (max(k) FOR o IN (true, false) s IN ('', 'b'))",
+    "SELECT * FROM (SELECT k, s, o FROM t) PIVOT (max(k) AS x FOR s IN ('', 'b') o IN (true))",
     "PIVOT t ON nullif(s, '') GROUP BY i ORDER BY i NULLS FIRST LIMIT 3",
     "WITH c AS (SELECT o, i FROM t WHERE k > 0) FROM (PIVOT c ON o USING sum(i))",
     "UNPIVOT (SELECT k, i, k AS j FROM t) ON i, j INTO NAME n VALUE v ORDER BY ALL LIMIT 4",
@@ -195,3 +204,50 @@ def test_a_value_that_is_no_column_fails_by_its_expression(both: Any) -> None:
     session, _ = both
     with pytest.raises(dl.DuckLakeError, match=r"^CAST\(upper\(s\) AS INT(EGER)?\): '.*' is no INTEGER\.$"):
         session.sql("SELECT upper(s)::INTEGER FROM g").fetchall()
+
+
+def test_qualify_needs_a_window(both: Any) -> None:
+    session, plain = both
+    for query in ("SELECT k FROM t QUALIFY NULL", "SELECT count(*) FROM (SELECT k FROM t QUALIFY NULL)"):
+        with pytest.raises(duckdb.BinderException, match="window"):
+            plain.sql(query)
+        for engine in ("duckdb", "spark"):
+            with pytest.raises(dl.BindError, match=r"^QUALIFY needs a window function"):
+                session.sql(query, engine=engine)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "PIVOT t ON o USING sum(i)",
+        "SELECT count(*) FROM (PIVOT t ON o USING sum(i), max(k) GROUP BY k)",
+        "SELECT * FROM (SELECT k, o FROM t) PIVOT (max(k) FOR o IN (true, false))",
+        "PIVOT t ON o, b USING sum(i)",
+    ],
+)
+def test_pivot_finds_less_values_than_the_limit(both: Any, query: str) -> None:
+    session, plain = both
+    try:
+        for limit in (2, 3):
+            for run in (session.sql, plain.execute):
+                run(f"SET pivot_limit = {limit}")
+            try:
+                wanted = sorted(map(str, plain.sql(query).fetchall()))
+            except duckdb.BinderException:
+                for text in (query, f"EXPLAIN {query}"):
+                    with pytest.raises(dl.SqlError, match=r"^PIVOT finds"):
+                        session.sql(text)
+            else:
+                assert sorted(map(str, session.sql(query).fetchall())) == wanted
+    finally:
+        for run in (session.sql, plain.execute):
+            run("RESET pivot_limit")
+
+
+@pytest.mark.parametrize("query", ["PIVOT t ON o USING sum(i)", "SELECT * FROM (PIVOT t ON o USING sum(i)) LIMIT 1"])
+def test_pivot_is_explained(both: Any, query: str) -> None:
+    session, _ = both
+    before = session.sql("SELECT max(snapshot_id) FROM lake.snapshots()").fetchall()
+    (row,) = session.sql(f"EXPLAIN {query}").fetchall()
+    assert "FILTER" in row[1] and "runs on Spark" in row[1]
+    assert session.sql("SELECT max(snapshot_id) FROM lake.snapshots()").fetchall() == before

@@ -166,14 +166,20 @@ class SessionDatabase:
         with self._turn.taken():
             connection = self._open()
             shown = Shown(connection)
+            done = False
             try:
                 yield connection, shown.show(sql, tables or {})
+                done = True
             except (duckdb.InternalException, duckdb.FatalException) as error:
                 raise self._given_up(error) from None
             except duckdb.Error as error:
                 raise shown.failure(error) or translated(error) from error
             finally:
                 if self._connection is connection and not self._aborted(connection):
+                    if not done and not self._in_transaction:
+                        # DuckDB leaves a transaction of its own open where a statement that it splits up fails
+                        with suppress(duckdb.TransactionException):
+                            connection.execute("ROLLBACK")
                     shown.hide()
 
     def _given_up(self, error: duckdb.Error) -> SqlError:

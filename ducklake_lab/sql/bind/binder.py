@@ -315,8 +315,7 @@ class QueryBinder:
                     pushdown.restrict(relation, condition.this)
         group_and_order.bind_group(self, node, scope, ctes, aliases)
         group_and_order.bind_having(self, node, scope, ctes, aliases)
-        if (qualify := node.args.get("qualify")) is not None:
-            qualify.set("this", self.expression(qualify.this, scope, ctes, aliases))
+        group_and_order.bind_qualify(self, node, scope, ctes, aliases)
         for window in node.args.get("windows") or []:
             self.children(window, scope, ctes, aliases)
         shown = tuple(outputs) if complete else None

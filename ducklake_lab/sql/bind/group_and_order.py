@@ -1,4 +1,4 @@
-"""Binds GROUP BY, HAVING and ORDER BY: positions, aliases of output columns, and ALL."""
+"""Binds GROUP BY, HAVING, QUALIFY and ORDER BY: positions, aliases of output columns, and ALL."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import is_aggregate
+from ducklake_lab.errors import BindError
 from ducklake_lab.sql.bind.aliases import ALIAS_POSITION, alias_value
 from ducklake_lab.sql.bind.binding import Binding
 from ducklake_lab.sql.bind.star_expansion import expand
@@ -61,6 +62,28 @@ def bind_having(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, ali
             value.meta[BOUND] = True
             column.replace(value)
     clause.set("this", binder.expression(clause.this, scope, ctes, aliases))
+
+
+def bind_qualify(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]) -> None:
+    """Binds QUALIFY.
+
+    Raises:
+        BindError: neither it, nor the SELECT list, nor ORDER BY has a window function.
+    """
+    clause = node.args.get("qualify")
+    if clause is None:
+        return
+    clause.set("this", binder.expression(clause.this, scope, ctes, aliases))
+    order = node.args.get("order")
+    if not any(_has_window(part) for part in (clause, *node.expressions, *([order] if order is not None else []))):
+        raise BindError("QUALIFY needs a window function, in itself or in the SELECT list. Use WHERE or HAVING.")
+
+
+def _has_window(node: exp.Expr) -> bool:
+    """Whether a window function stands outside of subqueries."""
+    if isinstance(node, exp.Window):
+        return True
+    return not isinstance(node, exp.Query) and any(_has_window(child) for child in node.iter_expressions())
 
 
 def _grouped(node: exp.Select) -> Iterator[str]:

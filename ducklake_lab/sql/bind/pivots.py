@@ -7,27 +7,34 @@ written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import reduce
 from itertools import product
+from math import prod
 
 from sqlglot import exp
 
-from ducklake_lab.errors import BindError, UnsupportedFeatureError
+from ducklake_lab.errors import BindError, SqlError, UnsupportedFeatureError
 from ducklake_lab.sql.bind.column_names import output_name
 from ducklake_lab.sql.dialect import DuckLakeSql
 
 _CELL, _NAME, _VALUE = "_ducklake_cell", "n", "v"
 #: Returns the rows of a query with one text column.
 Texts = Callable[[exp.Query], Sequence[str]]
+#: What DuckDB's setting `pivot_limit` is until it is set.
+PIVOT_LIMIT = 100_000
 
 
-def written_out(tree: exp.Query, texts: Texts) -> exp.Query | None:
-    """Returns a copy of a parsed query without PIVOT and UNPIVOT; None if it has none.
+def written_out(tree: exp.Query, texts: Texts, limit: int = PIVOT_LIMIT) -> exp.Query | None:
+    """A copy of a parsed query without PIVOT and UNPIVOT; None where it has none.
 
     Args:
-        texts: finds the values of a PIVOT without a list.
+        texts: finds the values of a PIVOT that lists none.
+        limit: the number of combinations of values from which DuckDB refuses a PIVOT.
 
     Raises:
-        UnsupportedFeatureError: one has a form that cannot be rewritten.
+        BindError: an UNPIVOT has columns for another number of names.
+        SqlError: a PIVOT has that many.
+        UnsupportedFeatureError: one has a form that is not written out here.
     """
     if tree.find(exp.Pivot) is None:
         return None
@@ -39,11 +46,11 @@ def written_out(tree: exp.Query, texts: Texts) -> exp.Query | None:
         node.set("joins", None)
         source = node.copy()
         for pivot in pivots:
-            source = exp.Subquery(this=_of_clause(pivot, source), alias=_alias(pivot))
+            source = exp.Subquery(this=_of_clause(pivot, source, limit), alias=_alias(pivot))
         source.set("joins", joins)
         node.replace(source)
     for node in list(copy.find_all(exp.Pivot)):
-        _replace_statement(node, texts)
+        _replace_statement(node, texts, limit)
     return copy
 
 
@@ -60,8 +67,8 @@ def _no_texts(_query: exp.Query) -> Sequence[str]:
     raise _refused("PIVOT without IN (…)")
 
 
-def _of_clause(pivot: exp.Pivot, source: exp.Expr) -> exp.Select:
-    """Rewrites `FROM source PIVOT (…)`, or UNPIVOT."""
+def _of_clause(pivot: exp.Pivot, source: exp.Expr, limit: int) -> exp.Select:
+    """`FROM source PIVOT (…)`, or UNPIVOT."""
     if pivot.args.get("default_on_null"):
         raise _refused("DEFAULT ON NULL")
     if pivot.args.get("unpivot"):
@@ -71,11 +78,11 @@ def _of_clause(pivot: exp.Pivot, source: exp.Expr) -> exp.Select:
         values = [value.name for value in _parts(pivot.expressions[0])]
         return _unpivot(source, field.expressions, field.this.name, values, bool(pivot.args.get("include_nulls")))
     fields = [(field.this, _values(field)) for field in pivot.args.get("fields") or []]
-    return _pivot(source, fields, pivot.expressions, pivot.args.get("group"))
+    return _pivot(source, fields, pivot.expressions, pivot.args.get("group"), limit)
 
 
-def _replace_statement(pivot: exp.Pivot, texts: Texts) -> None:
-    """Rewrites `PIVOT source ON …` as a subquery."""
+def _replace_statement(pivot: exp.Pivot, texts: Texts, limit: int) -> None:
+    """`PIVOT source ON …` as a subquery."""
     source = pivot.this
     if not pivot.expressions:
         raise _refused("PIVOT without ON")
@@ -87,11 +94,11 @@ def _replace_statement(pivot: exp.Pivot, texts: Texts) -> None:
         query = _unpivot(source, pivot.expressions, name, values, bool(pivot.args.get("include_nulls")))
     else:
         fields = [
-            (one.this, _values(one)) if isinstance(one, exp.In) else (one, _found(pivot, one, texts))
+            (one.this, _values(one)) if isinstance(one, exp.In) else (one, _found(pivot, one, texts, limit))
             for one in pivot.expressions
         ]
         using = pivot.args.get("using") or [exp.Anonymous(this="count", expressions=[exp.Star()])]
-        query = _pivot(source, fields, using, pivot.args.get("group"))
+        query = _pivot(source, fields, using, pivot.args.get("group"), limit)
     pivot.replace(query)
 
 
@@ -100,7 +107,10 @@ def _pivot(
     fields: Sequence[tuple[exp.Expr, Sequence[tuple[exp.Expr, str]]]],
     aggregates: Sequence[exp.Expr],
     group: exp.Expr | None,
+    limit: int,
 ) -> exp.Select:
+    if prod(len(values) for _, values in fields) >= limit:
+        raise SqlError(f"PIVOT finds {limit:,} values or more; SET pivot_limit = n allows less than n.")
     used = [column for part in (*(field for field, _ in fields), *aggregates) for column in _columns(part)]
     keys: list[exp.Expr] = [key.copy() for key in group.expressions] if group is not None else [_others(used)]
     items: list[exp.Expr] = list(keys)
@@ -113,7 +123,7 @@ def _pivot(
                 ),
                 copy=False,
             )
-            name = "_".join(name for _, name in chosen)
+            name = reduce(lambda before, name: f"{before}_{name}" if before else name, (name for _, name in chosen))
             if len(aggregates) > 1 or isinstance(item, exp.Alias):
                 name += f"_{output_name(item)}"
             if not name:
@@ -190,14 +200,15 @@ def _parts(node: exp.Expr) -> list[exp.Expr]:
     return list(node.expressions) if isinstance(node, exp.Tuple) else [node.unnest()]
 
 
-def _found(pivot: exp.Pivot, field: exp.Expr, texts: Texts) -> list[tuple[exp.Expr, str]]:
-    """Returns (value, name) for each value of an expression, from a query; DuckDB sorts them as text."""
+def _found(pivot: exp.Pivot, field: exp.Expr, texts: Texts, limit: int) -> list[tuple[exp.Expr, str]]:
+    """(value, name) of the values that an expression has, by a query for them; DuckDB sorts them as texts."""
     if isinstance(field, exp.Tuple) or field.find(exp.Query, exp.AggFunc):
         raise _refused(f"PIVOT by {field.sql(dialect=DuckLakeSql)} without IN (…)")
     query = exp.select(exp.Alias(this=_text(field.unalias().copy()), alias=exp.to_identifier("v")), copy=False)
     known = exp.Not(this=exp.Is(this=field.unalias().copy(), expression=exp.Null()))
     query = query.distinct().from_(pivot.this.copy(), copy=False).where(known, copy=False)
     query.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Literal.number(1))]))
+    query = query.limit(limit, copy=False)
     root = pivot.root()
     for above in _above(pivot):
         if isinstance(above, exp.With) or (above is not root and above.args.get("with_")):

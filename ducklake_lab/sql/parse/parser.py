@@ -167,7 +167,8 @@ def _operation(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operati
         analyze = cursor.take("ANALYZE")
         if cursor.current is None:
             raise syntax_error(text, None, "a statement")
-        return op.Explain(_operation(text, cursor.rest(), binder), analyze)
+        pivot = pivot_as_query(text[cursor.current.start : tokens[-1].end + 1])
+        return op.Explain(pivot or _operation(text, cursor.rest(), binder), analyze)
     if first in ("DESCRIBE", "DESC"):
         cursor.index += 1
         if cursor.word() in _QUERY_WORDS:

@@ -12,7 +12,7 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.bind.expansion import normalised
 from ducklake_lab.sql.bind.from_clause import LOCAL_VIEW
-from ducklake_lab.sql.bind.pivots import stored, written_out
+from ducklake_lab.sql.bind.pivots import PIVOT_LIMIT, stored, written_out
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.operations import Query
 from ducklake_lab.sql.parse.tokens import split
@@ -69,12 +69,19 @@ def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError, query
     sources = tuple(binder.sources)
 
     def on_spark() -> SparkQuery:
-        tree = written_out(query.tree, lambda asked: resolver.texts(Query(asked))) if query is not None else None
+        tree = _without_pivots(query, resolver) if query is not None else None
         if tree is None:
             raise refusal
         return _in_other_words(tree, resolver, sources)
 
     return QueryPlan(sources, written, on_spark, bound=False)
+
+
+def _without_pivots(query: Query, resolver: Resolver) -> exp.Query | None:
+    limit = dict(resolver.settings()).get("pivot_limit")
+    return written_out(
+        query.tree, lambda asked: resolver.texts(Query(asked)), int(limit) if limit is not None else PIVOT_LIMIT
+    )
 
 
 def _in_other_words(tree: exp.Query, resolver: Resolver, sources: Sequence[Source]) -> SparkQuery:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.model.types import DataType
+from ducklake_lab.sql.scope import TYPE
 
 
 class SparkCast(exp.Expression, exp.Func):
@@ -51,6 +53,13 @@ def negate(node: exp.Expr) -> exp.Expr:
 
 def is_null(node: exp.Expr) -> exp.Expr:
     return exp.Is(this=paren(node), expression=exp.Null())
+
+
+def typed_column(name: str, kind: DataType | None) -> exp.Column:
+    """A column whose type is noted."""
+    column = exp.column(exp.to_identifier(name, quoted=True))
+    column.meta[TYPE] = kind
+    return column
 
 
 def as_column(node: exp.Expr, name: str) -> exp.Alias:

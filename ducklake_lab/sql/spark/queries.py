@@ -1,4 +1,4 @@
-"""Translates queries to Spark SQL: QUALIFY, DISTINCT ON, UNION BY NAME, correlated FROM items, UNNEST, range()."""
+"""Translates queries to Spark SQL: QUALIFY, DISTINCT ON, LIMIT in percent, correlated FROM items, UNNEST, range()."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.sql.bind.from_clause import LATERAL, ORDINALITY, is_comma
 from ducklake_lab.sql.bind.star_expansion import has_star
-from ducklake_lab.sql.scope import OUTPUTS, RELATION, SHADOWED, TYPE, Output
+from ducklake_lab.sql.scope import OUTPUTS, RELATION, SHADOWED, Output
 from ducklake_lab.sql.spark.comparing import named
-from ducklake_lab.sql.spark.nodes import as_column, binary, call, cast, columns_of, number, text
+from ducklake_lab.sql.spark.nodes import as_column, binary, call, cast, columns_of, number, text, typed_column
+from ducklake_lab.sql.spark.operands import is_ordered
 from ducklake_lab.sql.spark.typing import aggregate
 from ducklake_lab.sql.types import to_sqlglot
 
@@ -41,8 +42,25 @@ def select(node: exp.Select, children: Step, type_of: TypeOf) -> exp.Expr:
         return children(_nested(node, type_of))
     if _has_total(node) and not node.meta.get(_TOTALLED):
         return children(_with_total(node, type_of))
+    if node.args.get("having") and distinct is None and any(_is_computed(node, key) for key in _sort_keys(node)):
+        # Spark finds no columns of FROM in a computed key that stands behind HAVING
+        return children(_around(node, type_of, lambda core: core))
     _explode(node)
     return children(node)
+
+
+def _sort_keys(node: exp.Select) -> list[exp.Expr]:
+    order = node.args.get("order")
+    return [item.this for item in order.expressions] if order is not None else []
+
+
+def _is_computed(node: exp.Select, key: exp.Expr) -> bool:
+    """Whether Spark sorts by something else than a column of the output, or a subquery."""
+    if not isinstance(key, exp.Literal) or key.is_string:
+        return key.find(exp.Query) is None
+    outputs = node.meta.get(OUTPUTS) or ()
+    place = int(key.name)
+    return not (0 < place <= len(outputs) and is_ordered(outputs[place - 1].type))
 
 
 def order_joins(tree: exp.Expr) -> None:
@@ -124,18 +142,12 @@ def _sort_distinct(node: exp.Select, type_of: TypeOf) -> None:
     for key in node.args["order"].expressions if node.args.get("order") is not None else []:
         for item in outputs:
             for part in [part for part in key.this.walk() if part == item.unalias().unnest()]:
-                part.replace(_column(item.alias, type_of(part)))
+                part.replace(typed_column(item.alias, type_of(part)))
         hidden = next((column for column in key.find_all(exp.Column) if column.table), None)
         if hidden is not None:
             raise UnsupportedFeatureError(
                 f"ORDER BY {hidden.name} after SELECT DISTINCT, which does not select it, is not supported on Spark."
             )
-
-
-def _column(name: str, kind: DataType | None) -> exp.Column:
-    column = exp.column(exp.to_identifier(name, quoted=True))
-    column.meta[TYPE] = kind
-    return column
 
 
 def _nested(node: exp.Select, type_of: TypeOf) -> exp.Select:
@@ -147,7 +159,7 @@ def _nested(node: exp.Select, type_of: TypeOf) -> exp.Select:
         condition = exp.Cast(this=condition, to=to_sqlglot(DataType("boolean")))
     match = exp.alias_(condition, _MATCH, quoted=True)
     outer = _around(inner, type_of, lambda core: core.select(match, copy=False))
-    outer.set("where", exp.Where(this=_column(_MATCH, DataType("boolean"))))
+    outer.set("where", exp.Where(this=typed_column(_MATCH, DataType("boolean"))))
     return outer
 
 
@@ -171,7 +183,8 @@ def limited_set(node: exp.SetOperation, type_of: TypeOf) -> exp.Expr | None:
     names = [exp.to_identifier(f"_ducklake_u{place}", quoted=True) for place in range(len(outputs))]
     outer = exp.Select(
         expressions=[
-            as_column(_column(name.name, output.type), output.name) for name, output in zip(names, outputs, strict=True)
+            as_column(typed_column(name.name, output.type), output.name)
+            for name, output in zip(names, outputs, strict=True)
         ]
     )
     outer.meta[OUTPUTS] = outputs
@@ -199,7 +212,7 @@ def _of_percent(node: exp.Select, type_of: TypeOf) -> exp.Select:
     distinct, offset = node.args.get("distinct"), node.args.get("offset")
     node.set("distinct", None)
     node.set("offset", None)
-    numbers = [_column(f"_ducklake_{name}", DataType("int64")) for name in ("row", "rows")]
+    numbers = [typed_column(f"_ducklake_{name}", DataType("int64")) for name in ("row", "rows")]
     keys: list[exp.Expr] = []
 
     def numbered(core: exp.Select) -> exp.Select:
@@ -208,7 +221,7 @@ def _of_percent(node: exp.Select, type_of: TypeOf) -> exp.Select:
             is_place = isinstance(item.this, exp.Literal) and not item.this.is_string
             name, kind = inner[int(item.this.name) - 1] if is_place else (f"_ducklake_o{index}", type_of(item.this))
             key = item.copy()
-            key.set("this", _column(name, kind))
+            key.set("this", typed_column(name, kind))
             keys.append(key)
         core.set("distinct", distinct)
         calls = (
@@ -219,7 +232,7 @@ def _of_percent(node: exp.Select, type_of: TypeOf) -> exp.Select:
             ),
             exp.Window(this=exp.Anonymous(this="count", expressions=[exp.Star()]), over="OVER"),
         )
-        items = [as_column(_column(name, kind), name) for name, kind in inner]
+        items = [as_column(typed_column(name, kind), name) for name, kind in inner]
         items += [as_column(one, name.name) for one, name in zip(calls, numbers, strict=True)]
         alias = exp.TableAlias(this=exp.to_identifier("_ducklake_rows", quoted=True))
         return exp.select(*items, copy=False).from_(exp.Subquery(this=core, alias=alias), copy=False)
@@ -316,7 +329,7 @@ def _around(node: exp.Select, type_of: TypeOf, build: Callable[[exp.Select], exp
     for index, (value, shown) in enumerate(columns_of(node, "QUALIFY or ROLLUP")):
         name = f"_ducklake_c{index}"
         inner.append(as_column(value.copy(), name))
-        items.append(as_column(_column(name, type_of(value)), shown))
+        items.append(as_column(typed_column(name, type_of(value)), shown))
     order = node.args.get("order")
     if order is not None:
         order = order.copy()
@@ -324,7 +337,7 @@ def _around(node: exp.Select, type_of: TypeOf, build: Callable[[exp.Select], exp
             if not (isinstance(item.this, exp.Literal) and not item.this.is_string):
                 name = f"_ducklake_o{index}"
                 inner.append(exp.alias_(item.this.copy(), name, quoted=True))
-                item.set("this", _column(name, type_of(item.this)))
+                item.set("this", typed_column(name, type_of(item.this)))
     outer = exp.Select(expressions=items)
     outer.meta[OUTPUTS] = node.meta.get(OUTPUTS)
     for part in ("limit", "offset", "distinct", "with_"):
@@ -347,40 +360,6 @@ def group(node: exp.Group, translate: Step, part: Callable[[exp.Expr, str], None
     for key in ("rollup", "cube", "grouping_sets"):
         part(node, key)
     return node
-
-
-def bring_together(node: exp.SetOperation) -> None:
-    """Gives both sides of a set operation its columns, in its order and types."""
-    outputs = node.meta.get(OUTPUTS)
-    for side in ("this", "expression"):
-        has = node.args[side].meta.get(OUTPUTS)
-        if outputs is None or has is None:
-            raise UnsupportedFeatureError("A union of columns that are not known is not supported on Spark.")
-        by_name = bool(node.args.get("by_name"))
-        if by_name or any(one.type != other.type for one, other in zip(has, outputs, strict=True)):
-            node.set(side, _as(node.args[side], has, outputs, by_name))
-    node.set("by_name", False)
-
-
-def _as(side: exp.Expr, has: tuple[Output, ...], wanted: tuple[Output, ...], by_name: bool) -> exp.Select:
-    """Returns a query with other columns, cast to their types."""
-    known = {output.name.casefold(): output for output in has}
-    names = [f"_ducklake_c{i}" for i in range(len(has))]
-    items: list[exp.Expr] = []
-    for place, output in enumerate(wanted):
-        own = known.get(output.name.casefold()) if by_name else has[place]
-        value: exp.Expr = exp.Null()
-        if own is not None:
-            value = _column(names[has.index(own)], own.type)
-        if (own is None or own.type != output.type) and output.type not in (None, NULL):
-            value = exp.Cast(this=value, to=to_sqlglot(output.type))
-        items.append(exp.alias_(value, output.name, quoted=True))
-    query = side.this if isinstance(side, exp.Subquery) and not side.args.get("order") else side
-    alias = exp.TableAlias(
-        this=exp.to_identifier("_ducklake_side", quoted=True),
-        columns=[exp.to_identifier(name, quoted=True) for name in names],
-    )
-    return exp.select(*items).from_(exp.Subquery(this=query.copy(), alias=alias))
 
 
 def subquery(node: exp.Subquery, children: Step) -> exp.Expr:

@@ -16,6 +16,7 @@ FOLLOWED = (
     "old_implicit_casting",
     "disable_timestamptz_casts",
     "lambda_syntax",
+    "pivot_limit",
 )
 #: Settings that Spark cannot obey.
 _REFUSED = ("default_collation", "scalar_subquery_error_on_multiple_rows")

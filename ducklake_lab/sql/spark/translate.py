@@ -45,6 +45,7 @@ from ducklake_lab.sql.spark.typing import (
     moment,
     quantified,
 )
+from ducklake_lab.sql.spark.unions import bring_together
 from ducklake_lab.sql.spark.windows import frame, window
 from ducklake_lab.sql.types import to_sqlglot
 
@@ -225,7 +226,7 @@ class Translation:
     def set_operation(self, node: exp.SetOperation) -> exp.Expr:
         if (limited := queries.limited_set(node, self.type_of)) is not None:
             return self.translate(limited)
-        queries.bring_together(node)
+        bring_together(node)
         if node.args.get("distinct") or isinstance(node, exp.Except | exp.Intersect):
             for output in node.meta.get(OUTPUTS) or ():
                 check_equal(output.type)

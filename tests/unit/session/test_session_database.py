@@ -303,3 +303,29 @@ def test_a_fault_of_duckdb_ends_no_session(tmp_path: Path) -> None:
         session.sql("INSERT INTO kept FROM one; COMMIT")
         assert session.sql("FROM kept ORDER BY d").fetchall() == [(1,), (2,), (3,)]
         assert session.sql("SELECT current_setting('TimeZone') FROM one").fetchall() == [("Asia/Kathmandu",)]
+
+
+@pytest.mark.parametrize(
+    "failing",
+    [
+        "CREATE TEMP TABLE p AS PIVOT nope ON v USING count(*)",
+        "CREATE TEMP TABLE p AS FROM (PIVOT (SELECT 'x'::INTEGER AS v) ON v USING count(*))",
+        "EXPLAIN CREATE TEMP TABLE p AS PIVOT nope ON v USING count(*)",
+    ],
+)
+def test_a_statement_that_duckdb_splits_up_leaves_no_transaction(session: dl.Session, failing: str) -> None:
+    with pytest.raises(dl.DuckLakeError):
+        session.sql(failing)
+    assert session.sql("SELECT 1").fetchall() == [(1,)]
+    assert session.sql("SELECT count(*) FROM lake.t").fetchall() == [(2,)]
+    session.sql("BEGIN; CREATE TEMP TABLE p AS SELECT 1 AS i; COMMIT")
+    assert session.sql("FROM p").fetchall() == [(1,)]
+
+
+def test_pivot_and_unpivot_are_explained(session: dl.Session) -> None:
+    for text in ("PIVOT lake.t ON i USING count(*)", "UNPIVOT lake.t ON i", "FROM (PIVOT lake.t ON i USING count(*))"):
+        (row,) = session.sql(f"EXPLAIN {text}").fetchall()
+        assert "lake.t: snapshot" in row[1] and "runs in process" in row[1]
+        (row,) = session.sql(f"EXPLAIN ANALYZE {text}").fetchall()
+        assert row[1].startswith("Total Time")
+    assert session.sql("SELECT 1").fetchall() == [(1,)]

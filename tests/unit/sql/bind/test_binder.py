@@ -48,6 +48,12 @@ from tests.unit.sql.lakes import Lakes, any_plan, plan
         ("SELECT uuid() AS u FROM planes WHERE u > 'a'", None),
         ("SELECT random() AS r FROM planes QUALIFY row_number() OVER (ORDER BY r) < 3", None),
         ("SELECT random() AS r, count(*) FROM planes GROUP BY ALL HAVING count(*) > r", None),
+        (
+            "SELECT count(*) FROM (SELECT year FROM planes QUALIFY NULL)",
+            "QUALIFY needs a window function, in itself or in the SELECT list. Use WHERE or HAVING.",
+        ),
+        ("SELECT year FROM planes QUALIFY (SELECT count(*) OVER () FROM range(2) LIMIT 1) > 1", None),
+        ("SELECT (SELECT row_number() OVER () FROM range(1)) FROM planes QUALIFY true", None),
     ],
 )
 def test_a_wrong_name_is_one_line(text: str, message: str | None) -> None:
@@ -103,6 +109,9 @@ def test_a_bind_error_knows_its_place() -> None:
         "SELECT x, n, range, ordinality FROM unnest([1]) WITH ORDINALITY AS u(x, n), LATERAL range(x) WITH ORDINALITY",
         "SELECT generate_subscripts([year], 1) FROM planes",
         "SELECT regexp_split_to_table(tailnum, ' ') FROM planes",
+        "SELECT year, row_number() OVER () AS n FROM planes QUALIFY NULL",
+        "SELECT year FROM planes QUALIFY count(*) OVER () > 1 AND NULL",
+        "SELECT year FROM planes QUALIFY year > 1 ORDER BY row_number() OVER ()",
     ],
 )
 def test_valid_names_are_accepted(text: str) -> None:
