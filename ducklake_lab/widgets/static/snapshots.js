@@ -327,7 +327,7 @@ class Snapshots extends Browsing {
     const left = (width * (this.length - this.offset - this.size)) / this.length;
     svg.append(shape("rect", { x: left, y: 0.5, width: Math.max(4, (width * this.size) / this.length), height: 25, rx: 3, class: "dlk-sb-window" }));
     this.map.replaceChildren(svg);
-    this.mapped.textContent = bins < this.length ? "overview: square root of the rows and snapshots, added and removed" : "overview: square root of the rows, added and removed";
+    this.mapped.textContent = "overview height: square root of rows added, rows removed and snapshots, summed";
     const newest = this.data.id[this.offset];
     const oldest = this.data.id[Math.min(this.length, this.offset + this.size) - 1];
     for (const [name, value] of Object.entries({ min: this.data.id[this.length - 1], max: this.data.id[0], now: newest, text: `snapshots ${oldest} to ${newest}` })) {
