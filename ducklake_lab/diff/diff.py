@@ -334,6 +334,7 @@ def _entry(entry: HistoryEntry) -> dict[str, object]:
         "changes": entry.changes,
         "rows_added": entry.rows_added,
         "rows_removed": entry.rows_removed,
+        "at_most": entry.at_most,
     }
 
 

@@ -137,7 +137,7 @@ def relation_of(
         DataFileError: a file of the plan is missing or unreadable.
         UnsupportedFeatureError: a file or type of the plan cannot be read yet.
     """
-    check_files(plan.files)
+    check_files([*plan.files, *(rows.after for rows in deleted)])
     numbers = {file.data_file.data_file_id: i for i, file in enumerate(plan.files)} if located else None
     names = [column.name for column in plan.columns]
     wanted = Wanted(names, virtual or located, numbers)

@@ -10,6 +10,7 @@ from ducklake_lab.magics import sidebar
 from ducklake_lab.magics.completion import register
 from ducklake_lab.magics.ducklake import DuckLakeMagics
 from ducklake_lab.magics.settings import project_settings
+from ducklake_lab.magics.streams import StreamCells
 
 __all__ = ["DuckLakeMagics", "load"]
 
@@ -27,6 +28,8 @@ def load(shell: InteractiveShell) -> DuckLakeMagics:
     shell.register_magics(magics)
     register(shell, magics.completer)
     comm = sidebar.start(shell, lambda: magics.session, magics.named_connections)
+    if hasattr(shell, "kernel"):
+        StreamCells(shell, magics.spark_sessions)
     if comm is not None:
         magics.on_running = comm.show_running
     return magics

@@ -267,6 +267,10 @@ class DuckLakeMagics(Magics):
     def _recording(self) -> object:
         return partial(place_of, self._shell) if self.record_statements else False
 
+    def spark_sessions(self) -> list[Any]:
+        """The Spark session of the session, where it has been started."""
+        return [self.session.spark] if getattr(self.session, "spark_started", False) else []  # type: ignore[union-attr]
+
     def named_connections(self) -> dict[str, dict[str, Any]]:
         """Returns the saved connections by name."""
         return read_connections(Path(self.connections).expanduser())

@@ -22,6 +22,7 @@ from ducklake_lab.files.options import delete_options, write_options
 from ducklake_lab.files.writer import write_rows
 from ducklake_lab.maintenance.rewriting import new_path
 from ducklake_lab.maintenance.unchanged import Places, without_unchanged
+from ducklake_lab.model.commit_notes import Restored
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import WrittenFile
 from ducklake_lab.model.positions import Positions, ascending, others
@@ -34,7 +35,7 @@ from ducklake_lab.storage import Storage, join
 from ducklake_lab.transaction.transaction import Transaction
 
 
-def restore(transaction: Transaction, then: CatalogState, old: Table, engines: Engines) -> bool:
+def restore(transaction: Transaction, then: CatalogState, old: Table, engines: Engines) -> Restored | None:
     """Stages that a table has the columns and rows again that it had at an earlier snapshot; it may have been dropped.
 
     Nothing is staged where the table has not changed. A file that is still there stays: rows deleted since come back
@@ -46,7 +47,7 @@ def restore(transaction: Transaction, then: CatalogState, old: Table, engines: E
         engines: say whether rows can be compared here; see `without_unchanged`.
 
     Returns:
-        Whether anything was staged.
+        The snapshot that it is like now, and whether moved rows may be the same; None where nothing was staged.
 
     Raises:
         TransactionError: the transaction has changed the table already.
@@ -61,8 +62,9 @@ def restore(transaction: Transaction, then: CatalogState, old: Table, engines: E
     storage = Storage()
     check_files([*plan.files, *plan.gone, *(file for pair in plan.both for file in pair)])
     come, go = _differences(plan, current, old, storage)
+    exact = True
     if current is not None and current.columns == old.columns:
-        come, go = without_unchanged(come, go, old, engines)
+        come, go, exact = without_unchanged(come, go, old, engines, plan.unwritten)
     for path, size in storage.sizes(file.path for file in come.files).items():
         if size is None:
             raise DataFileError(
@@ -107,7 +109,9 @@ def restore(transaction: Transaction, then: CatalogState, old: Table, engines: E
     except BaseException:
         storage.discard(join(folder, path) for path in written)
         raise
-    return transaction.state.tables[old.table_id] != current or bool(transaction.peek(old))
+    if transaction.state.tables[old.table_id] == current and not transaction.peek(old):
+        return None
+    return Restored(then.snapshot.snapshot_id, at_most=not exact)
 
 
 def _differences(plan: RestorePlan, current: Table | None, old: Table, storage: Storage) -> tuple[Places, Places]:

@@ -15,9 +15,12 @@ from ducklake_lab.engine.placement import Engines
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.positions import Positions
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
+from ducklake_lab.storage import is_local
 
 #: Types whose values are not compared.
 _NOT_COMPARED = ("variant", "geometry")
+#: Rows whose ids are read here, whatever the size of their files: 32 bytes for each.
+_MOST_ROW_IDS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,45 +55,117 @@ class Places:
         return replace(self, in_files=kept, inlined=self.inlined - row_ids)
 
 
-def without_unchanged(come: Places, go: Places, table: Table, engines: Engines) -> tuple[Places, Places]:
-    """Return the rows to add and to remove, without equal rows on both sides.
+def without_unchanged(
+    come: Places, go: Places, table: Table, engines: Engines, unwritten: int
+) -> tuple[Places, Places, bool]:
+    """Return the rows to add and to remove without equal rows on both sides, and whether none is left unseen.
 
-    Nothing is read where only one side has rows. All rows stay where too much has to be read for this process.
+    Row ids and snapshots are read first: most rows that both sides have are known by these. Values are read of files of
+    the others, where that is for this process.
 
     Args:
         table: with the columns that both states have.
+        unwritten: as in `RestorePlan`.
     """
     if not (come.files or come.inlined) or not (go.files or go.inlined):
-        return come, go
+        return come, go, True
+    if not _is_read_here(come, go, engines):
+        return come, go, False
+    pairs = _shared(come, go, table)
+    same = _same_version(pairs, unwritten)
+    come, go = _without_both(come, go, pairs.filter(pa.array(same)))
+    rest = pairs.filter(pa.array(~same))
+    if not rest.num_rows:
+        return come, go, True
+    here, there = _of_pairs(come, rest, "a"), _of_pairs(go, rest, "b")
     if any(part.type in _NOT_COMPARED for column in table.columns for part in column.walk()):
-        return come, go
-    if not engines.place(facts_of([*come.files, *go.files], purpose="change")).is_here:
-        return come, go
-    same = " AND ".join(
+        return come, go, False
+    if not engines.place(facts_of([*here.files, *there.files], purpose="change")).is_here:
+        return come, go, False
+    equal = " AND ".join(
         f"a.c{at} IS NOT DISTINCT FROM b.c{at} AND a.c{at}::VARCHAR IS NOT DISTINCT FROM b.c{at}::VARCHAR"  # -0.0
         for at in range(len(table.columns))
     )
-    pairs = evaluate(
-        f"SELECT a.f AS fa, a.p AS pa, b.f AS fb, b.p AS pb, a.r AS r FROM a JOIN b ON a.r = b.r WHERE {same}",
-        {"a": _rows(come, table), "b": _rows(go, table)},
+    found = evaluate(
+        f"SELECT rest.* FROM rest JOIN a ON {_at('a')} JOIN b ON {_at('b')} WHERE {equal}",
+        {"rest": rest, "a": _rows(here, table), "b": _rows(there, table)},
     )
-    pairs = pairs.filter(pa.array(_among(pairs, "fa", "pa", come) & _among(pairs, "fb", "pb", go)))
-    return _without(come, pairs, "fa", "pa"), _without(go, pairs, "fb", "pb")
+    return (*_without_both(come, go, found), True)
+
+
+def _at(side: str) -> str:
+    """SQL that finds the row of a pair on one side."""
+    names = (("f", "af"), ("p", "ap")) if side == "a" else (("f", "bf"), ("p", "bp"))
+    places = " AND ".join(f"{side}.{name} IS NOT DISTINCT FROM rest.{pair}" for name, pair in names)
+    return f"{side}.r = rest.r AND {places}"
+
+
+def _is_read_here(come: Places, go: Places, engines: Engines) -> bool:
+    """Whether the row ids of all files are for this process; no other column of local files is read."""
+    files = [*come.files, *go.files]
+    if engines.place(facts_of(files, purpose="change")).is_here:
+        return True
+    return all(is_local(file.path) for file in files) and sum(f.data_file.record_count for f in files) <= _MOST_ROW_IDS
+
+
+def _shared(come: Places, go: Places, table: Table) -> pa.Table:
+    """Row ids that both sides have once, with the file id, position and snapshot on each side; NULL of inlined rows."""
+    narrow = replace(table, columns=())
+    found = evaluate(
+        'SELECT a.r, a.f AS af, a.p AS ap, a.s AS "as", b.f AS bf, b.p AS bp, b.s AS bs FROM a JOIN b ON a.r = b.r '
+        "QUALIFY count(*) OVER (PARTITION BY a.r) = 1",
+        {"a": _moved(come, narrow), "b": _moved(go, narrow)},
+    )
+    return found
+
+
+def _moved(places: Places, table: Table) -> pa.Table:
+    rows = _rows(places, table)
+    return rows.filter(pa.array(_among(rows, places)))
+
+
+def _same_version(pairs: pa.Table, unwritten: int) -> np.ndarray:
+    """Which rows are on both sides as one snapshot wrote them."""
+    then, now = _numbers(pairs, "as"), _numbers(pairs, "bs")
+    found: np.ndarray = (then == now) | (now <= unwritten)
+    return found
+
+
+def _of_pairs(places: Places, pairs: pa.Table, side: str) -> Places:
+    """Those of the rows that are in the pairs."""
+    files, positions, row_ids = (_numbers(pairs, name) for name in (f"{side}f", f"{side}p", "r"))
+    kept = {
+        file_id: (file, np.intersect1d(rows, positions[files == file_id], assume_unique=True))
+        for file_id, (file, rows) in places.in_files.items()
+    }
+    return replace(places, in_files=kept, inlined=frozenset(row_ids[files < 0].tolist()))
 
 
 def _rows(places: Places, table: Table) -> pa.Table:
-    """Values, file id, position and row id of the rows in the files of some places, and of inlined rows."""
+    """Values, file id, position, row id and snapshot of the rows in the files of some places, and of inlined rows.
+
+    A file that a restore copied begins with that, and may name earlier snapshots.
+    """
     rows = reader.read(replace(places.plan, table=table, files=tuple(places.files)), virtual=True)
-    return rows.rename_columns([*(f"c{at}" for at in range(len(table.columns))), "f", "p", "r", "s"])
+    rows = rows.rename_columns([*(f"c{at}" for at in range(len(table.columns))), "f", "p", "r", "s"])
+    begun = {file.data_file.data_file_id: file.data_file.begin_snapshot for file in places.files}
+    files, snapshots = _numbers(rows, "f"), _numbers(rows, "s")
+    for file_id, begin in begun.items():
+        np.maximum(snapshots, begin, out=snapshots, where=files == file_id)
+    return rows.set_column(rows.num_columns - 1, "s", pa.array(snapshots))
 
 
-def _among(pairs: pa.Table, file_id: str, position: str, places: Places) -> np.ndarray:
-    """Mark the pairs that name rows among the places on one side."""
-    files, positions = _numbers(pairs, file_id), _numbers(pairs, position)
-    found = (files < 0) & np.isin(_numbers(pairs, "r"), list(places.inlined))
-    for number, (_, rows) in places.in_files.items():
-        found |= (files == number) & np.isin(positions, rows, assume_unique=False)
+def _among(rows: pa.Table, places: Places) -> np.ndarray:
+    """Mark the rows that are among some places."""
+    files, positions = _numbers(rows, "f"), _numbers(rows, "p")
+    found = (files < 0) & np.isin(_numbers(rows, "r"), list(places.inlined))
+    for number, (_, wanted) in places.in_files.items():
+        found |= (files == number) & np.isin(positions, wanted)
     return found
+
+
+def _without_both(come: Places, go: Places, pairs: pa.Table) -> tuple[Places, Places]:
+    return _without(come, pairs, "af", "ap"), _without(go, pairs, "bf", "bp")
 
 
 def _without(places: Places, pairs: pa.Table, file_id: str, position: str) -> Places:
@@ -100,5 +175,5 @@ def _without(places: Places, pairs: pa.Table, file_id: str, position: str) -> Pl
 
 def _numbers(pairs: pa.Table, name: str) -> Positions:
     """A column of ids; -1 for NULL."""
-    found: Positions = pairs.column(name).fill_null(-1).to_numpy().astype(np.int64)
+    found: Positions = pairs.column(name).fill_null(-1).to_numpy().astype(np.int64, copy=True)
     return found

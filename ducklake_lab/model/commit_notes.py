@@ -16,8 +16,22 @@ LONGEST = 4_000
 #: Characters of a text that is read; longer ones are none of ours.
 _LONGEST_READ = 100_000
 
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A table that holds again what it held at a snapshot.
+
+    Attributes:
+        snapshot_id: of that snapshot.
+        at_most: rows moved whose values were not compared, so that counts of moved rows are upper bounds.
+    """
+
+    snapshot_id: int
+    at_most: bool = False
+
+
 #: No restored tables.
-NOTHING: Mapping[int, int] = MappingProxyType({})
+NOTHING: Mapping[int, Restored] = MappingProxyType({})
 
 _Value = TypeVar("_Value")
 
@@ -34,7 +48,7 @@ class CommitNote:
         duration_ms: from the begin of each statement to its end, or to that of the commit's preparation; in all.
         notebook: the name of the notebook's file.
         cell: the number of the cell's execution.
-        restored: ids of the tables that hold again what they held at a snapshot, each with the id of that.
+        restored: ids of the tables that hold again what they held at a snapshot.
     """
 
     statement: str | None = None
@@ -43,7 +57,7 @@ class CommitNote:
     duration_ms: float | None = None
     notebook: str | None = None
     cell: int | None = None
-    restored: tuple[tuple[int, int], ...] = ()
+    restored: tuple[tuple[int, Restored], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +71,7 @@ class StatementNote:
 
 
 def write(
-    statements: Sequence[StatementNote], context: Mapping[str, object], restored: Mapping[int, int] = NOTHING
+    statements: Sequence[StatementNote], context: Mapping[str, object], restored: Mapping[int, Restored] = NOTHING
 ) -> str | None:
     """Write the note of some statements and of the place they ran at; None for an empty one.
 
@@ -80,7 +94,7 @@ def write(
     return _text(found) if found else None
 
 
-def with_restored(text: str, restored: Mapping[int, int]) -> str:
+def with_restored(text: str, restored: Mapping[int, Restored]) -> str:
     """Add restored tables to another writer's text: as a member of its object, or in a line below it."""
     if not restored:
         return text
@@ -94,8 +108,11 @@ def with_restored(text: str, restored: Mapping[int, int]) -> str:
     return text if text.endswith(line) else f"{text}\n{line}"
 
 
-def _listed(restored: Mapping[int, int]) -> list[dict[str, int]]:
-    return [{"table_id": table, "snapshot_id": snapshot} for table, snapshot in restored.items()]
+def _listed(restored: Mapping[int, Restored]) -> list[dict[str, int]]:
+    return [
+        {"table_id": table, "snapshot_id": to.snapshot_id} | ({"at_most": True} if to.at_most else {})
+        for table, to in restored.items()
+    ]
 
 
 def _text(found: Mapping[str, object]) -> str:
@@ -133,12 +150,12 @@ def _of_type(found: Mapping[str, object], name: str, kind: type[_Value]) -> _Val
     return value if type(value) is kind else None
 
 
-def _restored(found: Mapping[str, object]) -> tuple[tuple[int, int], ...]:
+def _restored(found: Mapping[str, object]) -> tuple[tuple[int, Restored], ...]:
     pairs = []
     for entry in _of_type(found, "restored", list) or ():
         table, snapshot = (entry.get(name) if isinstance(entry, dict) else None for name in ("table_id", "snapshot_id"))
         if type(table) is int and type(snapshot) is int:
-            pairs.append((table, snapshot))
+            pairs.append((table, Restored(snapshot, entry.get("at_most") is True)))
     return tuple(pairs)
 
 

@@ -28,6 +28,7 @@ class HistoryEntry:
         bytes_added: size of the data and delete files it added.
         bytes_removed: size of those that are no longer part of the lake since; None likewise.
         tags: its names, in order.
+        at_most: rows moved that may be the same as before: `rows_added` and `rows_removed` are upper bounds.
     """
 
     info: SnapshotInfo
@@ -39,6 +40,7 @@ class HistoryEntry:
     bytes_added: int
     bytes_removed: int | None = 0
     tags: tuple[str, ...] = ()
+    at_most: bool = False
 
     @property
     def message(self) -> str:

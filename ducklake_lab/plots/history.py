@@ -55,5 +55,5 @@ def _hover(entry: HistoryEntry) -> str:
         lines.append(" · ".join(plain(part) for part in (info.author, entry.message) if part))
     lines += [plain(change, 80) for change in entry.changes[:6]]
     removed = "?" if entry.rows_removed is None else f"{entry.rows_removed:,}"
-    lines.append(f"+{entry.rows_added:,} −{removed} rows")
+    lines.append(f"{'at most ' if entry.at_most else ''}+{entry.rows_added:,} −{removed} rows")
     return "<br>".join(lines)

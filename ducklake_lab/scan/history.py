@@ -16,7 +16,7 @@ from ducklake_lab.catalog.snapshot_tags import read_tags
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.collecting import without_collecting
 from ducklake_lab.model.changes import Change, parse_changes, rewritten_tables
-from ducklake_lab.model.commit_notes import read
+from ducklake_lab.model.commit_notes import Restored, read
 from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.history import ChangeKind, FileEntry, HistoryEntry
 from ducklake_lab.model.quoting import quoted_if_needed
@@ -141,6 +141,7 @@ def lake_history(
             ),
             tables=tuple(dict.fromkeys(names[i] for i in touched)),
             tags=tags.get(info.snapshot_id, ()),
+            at_most=any(_restored(info)[i].at_most for i in touched if i in _restored(info)),
             **asdict(moved.get(info.snapshot_id, Movement())) | (_unknown(changes) if info.snapshot_id in cut else {}),
         )
         for info, changes, touched in found
@@ -178,7 +179,7 @@ def _altered(change: Change, snapshot: int, begun: _Begun) -> tuple[int, int] | 
     return None
 
 
-def _restored(info: SnapshotInfo) -> dict[int, int]:
+def _restored(info: SnapshotInfo) -> dict[int, Restored]:
     """Return the tables that a snapshot's note lists as restored, each with the snapshot it was restored to."""
     text = info.commit_extra_info
     note = read(text) if text is not None and '"restored"' in text else None
@@ -190,10 +191,12 @@ def _texts(
     described: Mapping[tuple[int, int], Sequence[str]],
     key: tuple[int, int] | None,
     names: Mapping[int, str],
-    restored: Mapping[int, int],
+    restored: Mapping[int, Restored],
 ) -> Sequence[str]:
     if isinstance(change.value, int) and change.value in restored:
-        text = f"restored {names.get(change.value, f'#{change.value}')} to snapshot {restored[change.value]}"
+        text = (
+            f"restored {names.get(change.value, f'#{change.value}')} to snapshot {restored[change.value].snapshot_id}"
+        )
         if change.kind in _INSERTS | _DELETES:
             return (text,)
         return (text, *_texts(change, described, key, names, {}))

@@ -35,6 +35,8 @@ _STORAGE = Storage()
 _KEPT_BYTES = 64 << 20
 #: Positions, then the snapshot ids, if the file has them.
 Deletions = tuple[Positions, Positions | None]
+#: Rows of a file that are taken from the catalog: as many bits fit into 8 MB.
+_FEW = 1 << 26
 _Key = tuple[str, str, str | None]
 _UNREADABLE = (pa.ArrowException, duckdb.Error, DataFileError, KeyError, OSError, ValueError)
 
@@ -44,7 +46,8 @@ def check_files(files: Iterable[ScanFile]) -> None:
 
     Raises:
         UnsupportedFeatureError: names the feature and the file.
-        DataFileError: one is a pipe or a device, which a reader would wait for.
+        DataFileError: one is a pipe or a device, which a reader would wait for; or it has fewer rows than the catalog says,
+            by so many that what is made for these would not fit into memory.
     """
     files = list(files)
     try:
@@ -52,11 +55,36 @@ def check_files(files: Iterable[ScanFile]) -> None:
     except DataFileError as error:
         raise DataFileError(f"{error} Restore it from a backup, or DELETE its rows from the lake.") from None
     for file in files:
+        if file.data_file.record_count > _FEW:
+            _check_count(file)
         delete = file.delete_file
         if delete is not None and delete.format.lower() not in _READERS:
             raise UnsupportedFeatureError(
                 f"Delete files of format {delete.format} are not supported yet ({file.path})."
             )
+
+
+def _check_count(file: ScanFile) -> None:
+    claimed, found = file.data_file.record_count, _record_count(file.path, file.data_file.encryption_key)
+    if found < claimed:
+        raise DataFileError(
+            f"The catalog is damaged: record_count is {claimed} in ducklake_data_file, and {file.path} has "
+            f"{found} rows; restore it from a backup."
+        )
+
+
+@lru_cache(maxsize=10_000)
+def _record_count(path: str, key: str | None) -> int:
+    """The rows of a data file. Files never change."""
+    try:
+        if key is not None:
+            with _STORAGE.local_copy(path) as local, in_memory(threads=1) as connection:
+                sql = f"SELECT count(*) AS n FROM read_parquet($1, encryption_config = {encryption_sql(connection, key, path)})"
+                return int(arrow(connection, sql, [local]).column(0)[0].as_py())
+        with _STORAGE.open_input(path) as source:
+            return int(pq.read_metadata(source).num_rows)
+    except _UNREADABLE as error:
+        raise DataFileError(worded_of_file(error, path, "data file", encrypted=key is not None)) from None
 
 
 def distinct_paths(files: Iterable[ScanFile]) -> list[list[ScanFile]]:
@@ -125,9 +153,15 @@ def read_deletions(file: ScanFile, storage: Storage) -> Deletions:
 def _positions(file: ScanFile, storage: Storage) -> Positions:
     inlined = np.asarray(file.inlined_deletes, np.int64)
     if file.delete_path is None:
-        return ascending(inlined)
+        return _within(ascending(inlined), file)
     stored = read_deletions(file, storage)[0]
-    return ascending(np.concatenate([stored, inlined]) if len(inlined) else stored)
+    return _within(ascending(np.concatenate([stored, inlined]) if len(inlined) else stored), file)
+
+
+def _within(positions: Positions, file: ScanFile) -> Positions:
+    """Those that may be in the file: bits up to a position far outside of it would not fit into memory."""
+    first, end = np.searchsorted(positions, (0, max(file.data_file.record_count, _FEW)))
+    return positions[first:end]
 
 
 def _read_delete_file(file: ScanFile, storage: Storage) -> Deletions:

@@ -9,12 +9,19 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog.files import read_column_stats
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.reader import read_history
+from ducklake_lab.model.changes import parse_changes
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.staged import FILE_NAME, ROW_ID, SNAPSHOT_ID
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.plan import InlinedRows, ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_scan
+
+#: Changes of a table that leave its rows the values that they have.
+_KEEP_VALUES = frozenset(
+    "deleted_from_table inlined_delete inline_flush flushed_inlined compacted_table merge_adjacent rewrite_delete".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,7 @@ class RestorePlan:
         stats: of these, by file id: one per leaf column.
         row_ids: of the inlined rows that are there now and were not then.
         rows: the inlined rows that were there then and are not now: `_ducklake_row_id`, then the columns of then.
+        unwritten: the last snapshot up to which no row of then got another value; rows of files that begin by then are as they were.
     """
 
     before: ScanPlan
@@ -40,6 +48,7 @@ class RestorePlan:
     stats: dict[int, tuple[ColumnStats, ...]]
     row_ids: tuple[int, ...]
     rows: pa.Table | None
+    unwritten: int
 
 
 def plan_restore(
@@ -66,7 +75,21 @@ def plan_restore(
         stats={file_id: tuple(columns.values()) for file_id, columns in stats.items()},
         row_ids=extra,
         rows=missing,
+        unwritten=_unwritten(connection, old.table_id, then.snapshot.snapshot_id, now.snapshot.snapshot_id),
     )
+
+
+def _unwritten(connection: sa.Connection, table_id: int, then: int, now: int) -> int:
+    """The last snapshot after `then` up to which the table's rows were deleted and its files rewritten, and nothing else."""
+    last = then
+    for info in read_history(connection, between=(then + 1, now)):
+        if info.snapshot_id != last + 1:
+            break  # what an expired snapshot did is not known
+        for change in parse_changes(info.changes_made):
+            if change.kind == "created_table" or (change.value == table_id and change.kind not in _KEEP_VALUES):
+                return last
+        last = info.snapshot_id
+    return last
 
 
 def _content(file: ScanFile) -> object:

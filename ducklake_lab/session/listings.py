@@ -65,6 +65,7 @@ class History(_Listing[HistoryEntry]):
                 "tags": pa.array([list(entry.tags) for entry in self], pa.list_(pa.string())),
                 "bytes_added": pa.array([entry.bytes_added for entry in self], pa.int64()),
                 "bytes_removed": pa.array([entry.bytes_removed for entry in self], pa.int64()),
+                "at_most": pa.array([entry.at_most for entry in self], pa.bool_()),
             }
         )
 

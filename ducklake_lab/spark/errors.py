@@ -52,6 +52,8 @@ _OWN = {
     kind.__name__: kind
     for kind in (ConstraintError, DataFileError, SqlError, UnsupportedFeatureError, TransactionError)
 }
+#: Where Spark calls Python in this process, as `foreachBatch` does.
+_CALLED = "raised by the Python Proxy"
 _IN_WORKER = re.compile(r"Python worker|PythonException|Cannot run program")
 #: The frames and the last line of a Python stack trace.
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\):\n((?:[ \t]+[^\n]*\n|\n)+)([^\n]+)")
@@ -125,11 +127,14 @@ def translate_error(error: BaseException) -> DuckLakeError | None:
     unfit = worker_fault(error)
     if unfit is not None:
         return SparkError(unfit)
-    traces = _TRACEBACK.findall(text) if _IN_WORKER.search(text) else None
+    place = _CALLED if _CALLED in text else "Python worker" if _IN_WORKER.search(text) else ""
+    traces = _TRACEBACK.findall(text) if place else None
     if not traces:
         return SparkError(f"Spark failed: {_message(text)}")
     frames, raised = traces[-1]
     line = _own_line(frames)
+    if place == _CALLED:
+        return SparkError(f"{line or 'A function'} failed, which Spark called: {_message(raised)}")
     failed = f"{line} failed in a Python worker of Spark" if line else "A Python worker of Spark failed"
     return SparkError(f"{failed}: {_message(raised)}")
 

@@ -12,7 +12,7 @@ from ducklake_lab.catalog.cache import CachedCatalog
 from ducklake_lab.catalog.files import read_table_stats
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.errors import DataFileError, TransactionError
-from ducklake_lab.model.commit_notes import StatementNote
+from ducklake_lab.model.commit_notes import Restored, StatementNote
 from ducklake_lab.model.entries import Snapshot, Table
 from ducklake_lab.model.files import WrittenDeletes, WrittenFile
 from ducklake_lab.model.staged import ROW_ID, Compaction, FlushedFile, StagedData, StagedFile, StagedRows
@@ -31,7 +31,7 @@ class Transaction(EntryChanges):
         author, message, extra_info: for the snapshot it becomes.
         statements: notes of those that wrote in it, by their numbers.
         batch: the micro-batch of a stream that it commits, if any.
-        restored: ids of the tables that it restores, each with the id of the snapshot that it is like now.
+        restored: ids of the tables that it restores, each with the snapshot that it is like now.
         expired: ids of the snapshots that it forgets, which makes no snapshot.
         drops_superseded: it flushes, and takes the empty inlined tables of earlier columns away.
         snapshot: the snapshot it became; None until it is committed, or where it changed nothing.
@@ -51,7 +51,7 @@ class Transaction(EntryChanges):
         self.extra_info: str | None = None
         self.statements: dict[int, StatementNote] = {}
         self.batch: StreamBatch | None = None
-        self.restored: dict[int, int] = {}
+        self.restored: dict[int, Restored] = {}
         self.expired: set[int] = set()
         self.drops_superseded = False
         self.snapshot: Snapshot | None = None

@@ -271,7 +271,7 @@ def _history(history: Sequence[HistoryEntry]) -> str:
             cell(dot(entry.kind) + KIND_LABELS[entry.kind]),
             cell(escape(clip(info.author or "", 40))),
             cell(escape(clip(info.commit_message or "", 160))),
-            cell(signed(entry.rows_added, entry.rows_removed) or NONE, right=True),
+            cell(signed(entry.rows_added, entry.rows_removed, at_most=entry.at_most) or NONE, right=True),
         )
         rows.append(f"<tr>{''.join(cells)}</tr>")
     head = (

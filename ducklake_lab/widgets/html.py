@@ -219,9 +219,13 @@ def percent(share: float) -> str:
     return f"{share:.0%}"
 
 
-def signed(added: int, removed: int | None, write: Callable[[int], str] = count) -> str:
-    """Formats added and removed rows or bytes: `+28,000`, `−8,255`, `+10 −3`, `−?` if unknown, "" for none."""
-    parts = []
+def signed(added: int, removed: int | None, write: Callable[[int], str] = count, *, at_most: bool = False) -> str:
+    """Formats added and removed rows or bytes: `+28,000`, `−8,255`, `+10 −3`, `−?` where that is unknown, "" for nothing.
+
+    Args:
+        at_most: the numbers are upper bounds.
+    """
+    parts = ["at most"] if at_most and (added or removed) else []
     if added:
         parts.append(f"+{write(added)}")
     if removed != 0:

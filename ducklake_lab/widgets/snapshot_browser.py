@@ -218,6 +218,7 @@ def _numbers(entries: Sequence[HistoryEntry]) -> bytes:
             "version": ("long", [entry.info.schema_version for entry in entries]),
             "added": ("long", [entry.rows_added for entry in entries]),
             "removed": ("long", [entry.rows_removed for entry in entries]),
+            "at_most": ("int", [int(entry.at_most) for entry in entries]),
             "bytes_added": ("long", [entry.bytes_added for entry in entries]),
             "bytes_removed": ("long", [entry.bytes_removed for entry in entries]),
         }

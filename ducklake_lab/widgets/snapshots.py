@@ -131,7 +131,7 @@ def _row(entry: HistoryEntry) -> str:
         cell(escape(clip(info.author or "", 40))),
         cell(escape(clip(message, 160)), title=message if len(message) > 160 else "", wrap=bool(message)),
         cell(f'<span class="dlk-soft">{changes}{_made(entry)}</span>', wrap=True),
-        cell(signed(entry.rows_added, entry.rows_removed) or NONE, right=True),
+        cell(signed(entry.rows_added, entry.rows_removed, at_most=entry.at_most) or NONE, right=True),
         cell(signed(entry.bytes_added, entry.bytes_removed, size), right=True),
     )
     return f"<tr>{''.join(cells)}</tr>"

@@ -64,6 +64,7 @@ def _mark(entry: HistoryEntry, at: str, width: int, base: float, largest: int) -
     if width < 15:
         return bar
     text = compact(entry.rows_added) if up else MINUS + compact(entry.rows_removed or 0)
+    text = f"≤{text}" if entry.at_most else text
     return bar + f'<text x="{at}" y="{base - up - 5:.1f}" text-anchor="middle" opacity=".72">{text}</text>'
 
 
@@ -95,6 +96,8 @@ def describe(entry: HistoryEntry) -> str:
     if info.author:
         parts.append(info.author)
     parts.append(entry.message or ", ".join(entry.changes[:3]) or KIND_LABELS[entry.kind])
+    if entry.at_most and (entry.rows_added or entry.rows_removed):
+        parts.append("at most")
     if entry.rows_added:
         parts.append(f"+{counted(entry.rows_added, 'row')}")
     if entry.rows_removed is None:

@@ -12,6 +12,7 @@ import duckdb
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.engine.placement import Limits
 from tests.interop.comparing import our_history, reference_history
 
 pytestmark = pytest.mark.sampled(4)
@@ -169,36 +170,48 @@ def changes(rng: random.Random) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("seed", "before"),
+    ("seed", "before", "limits"),
     [
-        (0, ""),
-        (1, ""),
-        (2, "CALL lake.set_option('write_deletion_vectors', true)"),
-        (3, "ALTER TABLE t SET PARTITIONED BY (bucket(3, i))"),
-        (4, "CALL lake.set_option('data_inlining_row_limit', 0)"),
+        (0, "", Limits()),
+        (1, "", Limits()),
+        (2, "CALL lake.set_option('write_deletion_vectors', true)", Limits()),
+        (3, "ALTER TABLE t SET PARTITIONED BY (bucket(3, i))", Limits()),
+        (4, "CALL lake.set_option('data_inlining_row_limit', 0)", Limits()),
+        (5, "", Limits(change=0)),
+        (6, "CALL lake.set_option('data_inlining_row_limit', 0)", Limits(change=0)),
     ],
 )
 def test_rows_that_differ_are_those_that_a_restore_moves(
-    seed: int, before: str, lake_uri: Callable[..., str], tmp_path: Path, reference: duckdb.DuckDBPyConnection
+    seed: int,
+    before: str,
+    limits: Limits,
+    lake_uri: Callable[..., str],
+    tmp_path: Path,
+    reference: duckdb.DuckDBPyConnection,
 ) -> None:
     rng, uri = random.Random(seed), lake_uri()
 
     def rows(at: int | None = None) -> set[Any]:
         when = "" if at is None else f" AT (VERSION => {at})"
-        return set(session.sql(f"SELECT rowid, i, s, x::VARCHAR FROM t{when}").fetchall())
+        return set(session.sql(f"SELECT rowid, i, s, x::VARCHAR FROM t{when}", engine="duckdb").fetchall())
 
-    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", limits=limits) as session:
         session.sql("CREATE TABLE t (i BIGINT, s VARCHAR, x DOUBLE)")
         session.sql(before)
         session.sql("INSERT INTO t SELECT i, 'a', i / 4 FROM range(1000) AS r(i)")
         for _ in range(12):
             for _ in range(rng.randrange(3)):
-                session.sql(rng.choice(changes(rng)))
+                session.sql(rng.choice(changes(rng)), engine="duckdb")
             newest = session.current_snapshot().snapshot_id
             to = rng.randrange(1, newest + 1)
             had, expected = rows(), rows(to)
             snapshot = session.restore("t", to=to)
             assert rows() == expected
+            if snapshot is not None and (entry := list(session.snapshots())[-1]).at_most:
+                assert limits.change == 0
+                assert entry.rows_added >= len(expected - had) and entry.rows_removed >= len(had - expected)
+                assert entry.rows_added - entry.rows_removed == len(expected) - len(had)
+                continue
             if had == expected:
                 assert snapshot is None and session.current_snapshot().snapshot_id == newest
                 continue
@@ -243,3 +256,54 @@ def test_what_a_user_notes_of_a_commit_stays(session: dl.Session, given: str, ke
         session.sql("DELETE FROM t")
     entry = list(session.snapshots())[-1]
     assert (entry.info.commit_extra_info, entry.kind) == (given, "delete")
+
+
+@pytest.mark.parametrize("kind", ["VARCHAR", "VARIANT", "GEOMETRY"])
+@pytest.mark.parametrize("limits", [Limits(), Limits(change=0)], ids=["here", "large"])
+def test_rewritten_files_do_not_count(kind: str, limits: Limits, lake_uri: Callable[..., str], tmp_path: Path) -> None:
+    with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        session.sql("CALL lake.set_option('data_inlining_row_limit', 0)")
+        value = {"VARCHAR": "'v'", "VARIANT": "i::VARIANT", "GEOMETRY": "'POINT (1 2)'::GEOMETRY"}[kind]
+        session.sql(f"CREATE TABLE t AS SELECT i, {value} AS v FROM range(400) AS r(i)")
+        session.sql("DELETE FROM t WHERE i % 4 = 0; CALL lake.rewrite_data_files(delete_threshold => 0)")
+        session.sql("DELETE FROM t WHERE i % 4 = 1; CALL lake.rewrite_data_files(delete_threshold => 0)")
+    with dl.connect(lake_uri(), alias="lake", limits=limits) as session:
+        made = session.sql("SELECT min(snapshot_id) FROM lake.snapshots() WHERE changes::VARCHAR LIKE '%inserted%'")
+        to = made.fetchone()[0]
+        had, then = (
+            set(session.sql(f"SELECT rowid, i FROM t {at}").fetchall()) for at in ("", f"AT (VERSION => {to})")
+        )
+        session.restore("t", to=to)
+        entry = list(session.snapshots())[-1]
+        assert (entry.rows_added, entry.rows_removed, entry.at_most) == (len(then - had), len(had - then), False)
+        assert set(session.sql("SELECT rowid, i FROM t").fetchall()) == then
+        assert not session.spark_started
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "limits", "at_most"),
+    [
+        ("v", "VARCHAR", Limits(), False),
+        ("v", "VARCHAR", Limits(change=0), True),
+        ("v", "VARIANT", Limits(), True),
+        ("v", "GEOMETRY", Limits(), True),
+    ],
+)
+def test_values_that_are_not_compared_make_numbers_upper_bounds(
+    value: str, kind: str, limits: Limits, at_most: bool, lake_uri: Callable[..., str], tmp_path: Path
+) -> None:
+    with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", limits=limits) as session:
+        made = {"VARCHAR": "'v'", "VARIANT": "i::VARIANT", "GEOMETRY": "'POINT (1 2)'::GEOMETRY"}[kind]
+        session.sql(f"CREATE TABLE t AS SELECT i, {made} AS v FROM range(400) AS r(i)", engine="duckdb")
+        to = session.current_snapshot().snapshot_id
+        session.sql("DELETE FROM t WHERE i < 50", engine="duckdb")
+        session.sql(f"UPDATE t SET v = {value} WHERE i >= 380", engine="duckdb")
+        session.restore("t", to=to)
+        entry = list(session.snapshots())[-1]
+        # 20 rows have the values that they had
+        expected = (70, 20) if at_most else (50, 0)
+        assert (entry.rows_added, entry.rows_removed, entry.at_most) == (*expected, at_most)
+        assert ("at most +70 \u221220" in session.snapshots()._repr_html_()) == at_most
+        assert session.snapshots().arrow().column("at_most").to_pylist()[-1] is at_most
+        assert session.sql("SELECT count(*) FROM t").fetchone() == (400,)
+        assert not session.spark_started

@@ -67,6 +67,7 @@ def read_deleted(plan: ScanPlan, deleted: Sequence[DeletedRows]) -> pa.Table:
     """Returns the rows that were deleted between two states of the files, with virtual columns."""
     schema = schema_of(plan.columns, virtual=True)
     parts = []
+    check_files(rows.after for rows in deleted)
     for group in distinct_files(deleted):
         positions = newly_deleted_positions(group, _storage)
         files = [replace(rows.after, snapshot_id=rows.snapshot_id) for rows in group if len(positions[rows.after.path])]

@@ -38,8 +38,8 @@ def restore_table(
             raise EntryNotFoundError(
                 f"{path_title(schema)}.{name} was not there at snapshot {then.snapshot.snapshot_id}."
             )
-        if restore(transaction, then, old, engines):
-            transaction.restored[old.table_id] = then.snapshot.snapshot_id
+        if (restored := restore(transaction, then, old, engines)) is not None:
+            transaction.restored[old.table_id] = restored
         table = transaction.state.tables[old.table_id]
         return path_title(transaction.state.schema_of(table).name), table.name, then.snapshot.snapshot_id
 

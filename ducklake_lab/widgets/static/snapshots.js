@@ -10,8 +10,9 @@ const WIDE = 1000;
 // Pixels below which it has none for sizes.
 const NARROW = 760;
 
-function amount(added, removed, write) {
-  const parts = [];
+// `atMost`: the numbers are upper bounds.
+function amount(added, removed, write, atMost) {
+  const parts = atMost && (added || removed) ? ["at most"] : [];
   if (added) parts.push("+" + write(added));
   if (removed === null) parts.push("\u2212?"); // the snapshot before has expired
   else if (removed) parts.push("\u2212" + write(removed));
@@ -97,7 +98,7 @@ class Snapshots extends Browsing {
   }
 
   rowsOf(at) {
-    return amount(this.data.added[at], this.data.removed[at], (n) => number.format(n));
+    return amount(this.data.added[at], this.data.removed[at], (n) => number.format(n), this.data.at_most[at]);
   }
 
   bytesOf(at) {
@@ -288,7 +289,7 @@ class Snapshots extends Browsing {
       if (up + down) group.append(shape("rect", { x: x - bar / 2, y: base - up, width: bar, height: up + down, ...fill }));
       else group.append(shape("circle", { cx: x, cy: base, r: Math.min(4.5, bar / 2), ...fill }));
       if (slot >= 34 && up + down) {
-        group.append(shape("text", { x, y: base - up - 5, class: "dlk-soft" }, up ? compact(added[at]) : "\u2212" + compact(removed[at])));
+        group.append(shape("text", { x, y: base - up - 5, class: "dlk-soft" }, (this.data.at_most[at] ? "≤" : "") + (up ? compact(added[at]) : "\u2212" + compact(removed[at]))));
       }
       if (slot >= 9 + 6 * String(id[at]).length) group.append(shape("text", { x, y: base + below + 11 }, id[at]));
       const moment = this.stamp(time[at], isShort);
@@ -299,7 +300,7 @@ class Snapshots extends Browsing {
         day = moment.slice(0, 10);
         free = x + 64;
       }
-      const facts = amount(added[at], removed[at], (n) => number.format(n));
+      const facts = this.rowsOf(at);
       group.append(shape("title", {}, `${id[at]} · ${moment} ${this.model.get("zone")} · ${LABELS[KINDS[kind[at]]] || KINDS[kind[at]]}${facts ? ` · ${facts} rows` : ""} · schema version ${version[at]}`));
       group.addEventListener("click", (event) => { this.select(id[at], event.shiftKey); this.grid.root.focus({ preventScroll: true }); });
       svg.append(group);
@@ -326,7 +327,7 @@ class Snapshots extends Browsing {
     const left = (width * (this.length - this.offset - this.size)) / this.length;
     svg.append(shape("rect", { x: left, y: 0.5, width: Math.max(4, (width * this.size) / this.length), height: 25, rx: 3, class: "dlk-sb-window" }));
     this.map.replaceChildren(svg);
-    this.mapped.textContent = bins < this.length ? "overview: square root of the rows and snapshots, added and removed" : "overview: square root of the rows, added and removed";
+    this.mapped.textContent = "overview height: square root of rows added, rows removed and snapshots, summed";
     const newest = this.data.id[this.offset];
     const oldest = this.data.id[Math.min(this.length, this.offset + this.size) - 1];
     for (const [name, value] of Object.entries({ min: this.data.id[this.length - 1], max: this.data.id[0], now: newest, text: `snapshots ${oldest} to ${newest}` })) {
@@ -349,8 +350,8 @@ class Snapshots extends Browsing {
     const token = (this.describing = {});
     const row = await this.grid.need(at);
     if (token !== this.describing || !row) return;
-    const { id, time, added, removed, bytes_added, bytes_removed, version } = this.data;
-    const changed = amount(added[at], removed[at], (n) => number.format(n));
+    const { id, time, bytes_added, bytes_removed, version } = this.data;
+    const changed = this.rowsOf(at);
     const facts = [`${this.stamp(time[at], true)} ${this.model.get("zone")}`, row.author, row.origin, changed && changed + " rows", amount(bytes_added[at], bytes_removed[at], size), `schema version ${version[at]}`];
     this.detail.replaceChildren(
       element("b", {}, `Snapshot ${id[at]}`), " ", row.message || "", " ",

@@ -114,3 +114,40 @@ def test_each_is_read_or_refused_in_one_line(
                 shown = str(error)
                 assert "\n" not in shown and len(shown) < 3_100, shown
     assert answered, "nothing at all can be looked at"
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
+@pytest.mark.parametrize("encrypted", [False, True])
+def test_rows_that_a_file_does_not_have(
+    new_catalog: Callable[..., str], tmp_path: Path, kind: str, encrypted: bool
+) -> None:
+    uri = new_catalog(kind)
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", engine="duckdb", encrypted=encrypted) as session:
+        session.sql("CREATE TABLE t AS SELECT i AS a FROM range(300) r(i)")
+        session.sql("DELETE FROM t WHERE a < 100; CREATE TABLE u AS FROM t; DELETE FROM u WHERE a = 200")
+        session.sql(f"UPDATE __ducklake_metadata_lake.ducklake_data_file SET record_count = {10**11}")
+        changed = (
+            "DELETE FROM t WHERE a = 150; UPDATE t SET a = 1 WHERE a = 150; SELECT sum(a) FROM t; SELECT sum(a) FROM u"
+        )
+        for statement in (*changed.split("; "), "CALL lake.rewrite_data_files(delete_threshold => 0)"):
+            with pytest.raises(dl.DataFileError, match=r"record_count is 100000000000 .* has [23]00 rows; restore it"):
+                session.sql(statement).fetchall()
+        for look in (
+            lambda: session.table("t").diff(1, 2).summary,
+            lambda: session.table("t").changes(1, 2).arrow(),
+            lambda: session.restore("t", to=1),
+        ):
+            with pytest.raises(dl.DataFileError, match="record_count is"):
+                look()
+
+
+def test_positions_outside_of_a_file(tmp_path: Path) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/x.ducklake", alias="lake", engine="duckdb") as session:
+        session.sql("CREATE TABLE t AS SELECT i AS a FROM range(300) r(i)")
+        session.sql("DELETE FROM t WHERE a IN (7, 8, 9)")
+        session.sql(
+            f"UPDATE __ducklake_metadata_lake.ducklake_inlined_delete_1 SET row_id = {10**13} WHERE row_id = 8;"
+            "UPDATE __ducklake_metadata_lake.ducklake_inlined_delete_1 SET row_id = -5 WHERE row_id = 9"
+        )
+    with dl.connect(f"ducklake:{tmp_path}/x.ducklake", alias="lake", engine="duckdb") as session:
+        assert session.sql("SELECT count(a), sum(a) FROM t").fetchone() == (299, sum(range(300)) - 7)

@@ -1,0 +1,57 @@
+"""States of streaming queries, on a real Spark."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from ducklake_lab.spark.streams import Stream, StreamState, active_queries
+from ducklake_lab.widgets.stream import StreamView, facts
+
+pytestmark = pytest.mark.sampled(2)
+
+
+def ended(stream: Stream) -> StreamState:
+    for _ in range(600):
+        if (state := stream.look()).state != "running":
+            return state
+        time.sleep(0.1)
+    raise AssertionError("the query goes on")
+
+
+def test_batches_and_rows_until_it_is_stopped(spark: SparkSession, tmp_path: Path) -> None:
+    spark.range(70).write.parquet(f"{tmp_path}/rows")
+    rows = spark.readStream.schema("id BIGINT").parquet(f"{tmp_path}/rows")
+    query = rows.writeStream.format("memory").queryName("seen").start()
+    stream = Stream(query)
+    assert stream.run_id in {str(one.runId) for one in active_queries([spark])}
+    query.processAllAvailable()
+    state = stream.look()
+    assert (state.state, state.batch, state.rows, state.error) == ("running", 0, 70, "")
+    spark.range(5).write.mode("append").parquet(f"{tmp_path}/rows")
+    query.processAllAvailable()
+    assert facts(stream.look()).startswith("batch 1 · 75 rows · ")
+    # a query without new rows reports its next batch, too
+    while not any(progress["batchId"] == 2 for progress in query.recentProgress):
+        time.sleep(0.5)
+    assert (stream.look().batch, stream.look().rows) == (1, 75)
+    assert '</b> running <span class="dlk-soft">as of 20' in StreamView(stream).still()
+    query.stop()
+    assert (ended(stream).state, stream.look().rows) == ("stopped", 75)
+    assert repr(StreamView(stream)) == "Stream seen stopped · batch 1 · 75 rows"
+    assert stream.run_id not in {str(one.runId) for one in active_queries([spark])}
+
+
+def test_the_first_line_of_an_error(spark: SparkSession) -> None:
+    def fail(frame: DataFrame, number: int) -> None:
+        raise ValueError("it broke <here>\nand there, with password=hunter2hunter2")
+
+    query = spark.readStream.format("rate").load().writeStream.foreachBatch(fail).start()
+    state = ended(stream := Stream(query))
+    assert state.state == "failed"
+    assert "\n" not in state.error and "hunter2" not in state.error
+    assert "it broke" in state.error, state.error
+    assert "<here>" not in StreamView(stream).still()
