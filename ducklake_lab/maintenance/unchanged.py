@@ -125,14 +125,14 @@ def _moved(places: Places, table: Table) -> pa.Table:
 
 
 def _same_version(pairs: pa.Table, unwritten: int) -> np.ndarray:
-    """Which rows are on both sides as one snapshot wrote them."""
+    """Mark the rows that one snapshot wrote on both sides."""
     then, now = _numbers(pairs, "as"), _numbers(pairs, "bs")
     found: np.ndarray = (then == now) | (now <= unwritten)
     return found
 
 
 def _of_pairs(places: Places, pairs: pa.Table, side: str) -> Places:
-    """Those of the rows that are in the pairs."""
+    """Places of the rows that are in the pairs."""
     files, positions, row_ids = (_numbers(pairs, name) for name in (f"{side}f", f"{side}p", "r"))
     kept = {
         file_id: (file, np.intersect1d(rows, positions[files == file_id], assume_unique=True))

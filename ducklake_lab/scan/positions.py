@@ -159,7 +159,7 @@ def _positions(file: ScanFile, storage: Storage) -> Positions:
 
 
 def _within(positions: Positions, file: ScanFile) -> Positions:
-    """Those that may be in the file: bits up to a position far outside of it would not fit into memory."""
+    """Positions that may be in the file: bits up to a position far outside of it would not fit into memory."""
     first, end = np.searchsorted(positions, (0, max(file.data_file.record_count, _FEW)))
     return positions[first:end]
 

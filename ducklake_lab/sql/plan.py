@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Protocol
 
-from ducklake_lab.duckdb.evaluation import Evaluation, Settings
+from ducklake_lab.duckdb.evaluation import Evaluation, Settings, printed
 from ducklake_lab.errors import DuckLakeError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation
 from ducklake_lab.model.predicates import ColumnPath, Predicate
@@ -18,6 +19,9 @@ from ducklake_lab.sql.operations import At, Query, TableName
 MOST_EXPANSIONS = 1000
 #: Prefix of source names. A random part follows, so that no text contains such a name by chance.
 SOURCE_PREFIX = "ducklake_src_"
+#: What names of sources begin with that stand in parentheses of a text: an expression with a query is named by it.
+NAMED_PREFIX = "ducklake_named_"
+_NAMED = re.compile(rf'({NAMED_PREFIX}\w+)( AS (?:"(?:[^"]|"")*"|\w+))?')
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +226,7 @@ class QueryPlan:
         bound: names and columns have been checked. If not, DuckDB checks them, and `refusal` has the error.
         digest: a query that the catalog alone can answer; None if rows are needed.
         types: DuckDB's type names of the columns, if every column is exactly of its type.
+        written: what the text has for a source, by its view, and whether an alias was added to it.
     """
 
     sources: tuple[Source, ...]
@@ -231,6 +236,17 @@ class QueryPlan:
     bound: bool = True
     digest: Digest | None = None
     types: tuple[str, ...] | None = None
+    written: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+
+    def named(self, column: str) -> str:
+        """A column's name with what the text has for the sources in it, as DuckDB prints it."""
+
+        def shown(found: re.Match[str]) -> str:
+            text, is_added = self.written.get(found[1], (found[1], False))
+            name = (printed(f"(SELECT * FROM {text})") or text).removeprefix("(SELECT * FROM ").removesuffix(")")
+            return name if is_added else name + (found[2] or "")
+
+        return _NAMED.sub(shown, column) if self.written else column
 
     @cached_property
     def _translated(self) -> SparkQuery | DuckLakeError:

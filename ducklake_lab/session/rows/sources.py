@@ -236,7 +236,9 @@ class Sources:
                 raise
             raise plan.refusal from error
         try:
-            return self._database.run(plan.duckdb_sql, tables, types or plan.types)
+            found = self._database.run(plan.duckdb_sql, tables, types or plan.types)
+            names = [plan.named(name) for name in found.table.column_names]
+            return replace(found, table=found.table.rename_columns(names)) if plan.written else found
         except BindError as error:
             if isinstance(plan.refusal, BindError) and not plan.bound:
                 raise plan.refusal from error
@@ -264,7 +266,7 @@ class Sources:
 
     def _described(self, plan: QueryPlan, tables: Mapping[str, pa.Table | Relation]) -> list[tuple[str, str]] | None:
         try:
-            return self._database.describe(plan.duckdb_sql, tables)
+            return [(plan.named(name), kind) for name, kind in self._database.describe(plan.duckdb_sql, tables)]
         except (SqlError, UnsupportedFeatureError):
             return None
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sqlglot import exp
-from sqlglot.tokens import Token
+from sqlglot.tokens import Token, TokenType
 
 from ducklake_lab.errors import BindError, SqlSyntaxError
 from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.operations import TableName
 from ducklake_lab.sql.parse.references import Reference, find_references, splice
 from ducklake_lab.sql.parse.statements import read_arguments
-from ducklake_lab.sql.plan import Source, StoredView
+from ducklake_lab.sql.plan import NAMED_PREFIX, SOURCE_PREFIX, Source, StoredView
 
 
 def with_views(
@@ -23,6 +23,7 @@ def with_views(
     quote: str,
     write: Callable[[exp.Expr], str],
     elsewhere: Callable[[TableName], bool] = lambda name: False,
+    written: dict[str, tuple[str, bool]] | None = None,
 ) -> str:
     """Returns the text with views in place of lakes' tables, views and functions; the binder collects the sources.
 
@@ -30,6 +31,7 @@ def with_views(
         quote: the quote character for names.
         write: returns the SQL of a stored view's query.
         elsewhere: whether a name belongs to a table of the engine itself, which has priority.
+        written: takes the text of each source in parentheses, by its view, and whether an alias is added.
 
     Raises:
         BindError: a table is read at a snapshot, but does not exist.
@@ -49,10 +51,20 @@ def with_views(
             query = write(tree)
             sql = f"(WITH v({columns}) AS ({query}) SELECT * FROM v)" if columns else f"({query})"
         else:
+            if written is not None and _is_nested(tokens[: reference.first]):
+                found.view = NAMED_PREFIX + found.view.removeprefix(SOURCE_PREFIX)
+                shown = text[tokens[reference.first].start : tokens[reference.last].end + 1]
+                written[found.view] = shown, bool(reference.implied_alias)
             sql = quoted(found.view)
         alias = reference.implied_alias
         replacements.append((reference.first, reference.last, f"{sql} AS {quoted(alias)}" if alias else sql))
     return splice(text, tokens, replacements)
+
+
+def _is_nested(before: Sequence[Token]) -> bool:
+    """Whether parentheses are open after some tokens."""
+    kinds = [token.token_type for token in before]
+    return kinds.count(TokenType.L_PAREN) > kinds.count(TokenType.R_PAREN)
 
 
 def _source(

@@ -65,7 +65,8 @@ def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError, query
     """
     tokens = split(text)[0]
     binder = QueryBinder(resolver)
-    written = with_views(text, tokens, binder, quote='"', write=_duckdb_sql, elsewhere=resolver.owns)
+    names: dict[str, tuple[str, bool]] = {}
+    written = with_views(text, tokens, binder, quote='"', write=_duckdb_sql, elsewhere=resolver.owns, written=names)
     sources = tuple(binder.sources)
 
     def on_spark() -> SparkQuery:
@@ -74,7 +75,7 @@ def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError, query
             raise refusal
         return _in_other_words(tree, resolver, sources)
 
-    return QueryPlan(sources, written, on_spark, bound=False)
+    return QueryPlan(sources, written, on_spark, bound=False, written=names)
 
 
 def _without_pivots(query: Query, resolver: Resolver) -> exp.Query | None:

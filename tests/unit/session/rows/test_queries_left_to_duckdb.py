@@ -26,6 +26,15 @@ _QUERIES = (
     "FROM (SELECT k FROM t ORDER BY k LIMIT (SELECT max(w) * 10 FROM b)%)",
     "SELECT (SELECT max(k) FROM (SELECT k FROM t ORDER BY k LIMIT (SELECT 34)%)) AS m",
     "WITH c AS (SELECT k FROM t ORDER BY k LIMIT (30 + 37)% OFFSET 1) FROM c",
+    # a query in an expression names its column
+    "SELECT (SELECT max(k) FROM t TABLESAMPLE 100%)",
+    "SELECT (SELECT max(x.k) + count(*) FROM lake.main.t AS x TABLESAMPLE 100%) + 1, k FROM b",
+    'SELECT (SELECT max(k) FROM t AT (VERSION => 2) TABLESAMPLE 100%), (SELECT count(*) FROM t "T x")',
+    "SELECT k, EXISTS (FROM b TABLESAMPLE 100%) FROM t ORDER BY k",
+    "SELECT k IN (SELECT k FROM b TABLESAMPLE 100%) FROM t ORDER BY k",
+    "SELECT (SELECT finalize(sum(k) EXPORT_STATE) FROM t)",
+    "SELECT (SELECT max(a) FROM (PIVOT t ON s IN ('a') USING sum(v)))",
+    "SELECT (SELECT count(*) FROM (FROM t TABLESAMPLE 100%) JOIN b USING (k))",
 )
 
 
