@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
+from math import prod
 
 from sqlglot import exp
 
@@ -16,6 +17,8 @@ from ducklake_lab.sql.bind.column_names import output_name
 from ducklake_lab.sql.dialect import DuckLakeSql
 
 _CELL, _NAME, _VALUE = "_ducklake_cell", "n", "v"
+#: Columns that a PIVOT makes, at most: a lake's view may list any number of values.
+_MOST_COLUMNS = 2000
 #: Gives the texts that a query of one column finds.
 Texts = Callable[[exp.Query], Sequence[str]]
 
@@ -104,6 +107,8 @@ def _pivot(
     used = [column for part in (*(field for field, _ in fields), *aggregates) for column in _columns(part)]
     keys: list[exp.Expr] = [key.copy() for key in group.expressions] if group is not None else [_others(used)]
     items: list[exp.Expr] = list(keys)
+    if prod(len(values) for _, values in fields) * len(aggregates) > _MOST_COLUMNS:
+        raise _refused(f"PIVOT into more than {_MOST_COLUMNS:,} columns")
     for chosen in product(*(values for _, values in fields)):
         for item in aggregates:
             condition = exp.and_(
