@@ -18,6 +18,8 @@ from ducklake_lab.sql.bind.column_names import output_name
 from ducklake_lab.sql.dialect import DuckLakeSql
 
 _CELL, _NAME, _VALUE = "_ducklake_cell", "n", "v"
+#: Columns that a PIVOT makes, at most: a lake's view may list any number of values.
+_MOST_COLUMNS = 2000
 #: Returns the rows of a query with one text column.
 Texts = Callable[[exp.Query], Sequence[str]]
 #: What DuckDB's setting `pivot_limit` is until it is set.
@@ -114,6 +116,8 @@ def _pivot(
     used = [column for part in (*(field for field, _ in fields), *aggregates) for column in _columns(part)]
     keys: list[exp.Expr] = [key.copy() for key in group.expressions] if group is not None else [_others(used)]
     items: list[exp.Expr] = list(keys)
+    if prod(len(values) for _, values in fields) * len(aggregates) > _MOST_COLUMNS:
+        raise _refused(f"PIVOT into more than {_MOST_COLUMNS:,} columns")
     for chosen in product(*(values for _, values in fields)):
         for item in aggregates:
             condition = exp.and_(

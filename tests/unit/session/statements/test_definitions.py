@@ -295,3 +295,12 @@ def test_a_view_that_pivots_is_checked(session: dl.Session) -> None:
         session.sql("CREATE VIEW e AS PIVOT nothere ON s IN ('a')")
     with pytest.raises(dl.UnsupportedFeatureError, match="UNPIVOT of COLUMNS"):
         session.sql("CREATE VIEW e AS UNPIVOT t ON COLUMNS(* EXCLUDE s); FROM e")
+
+
+def test_a_view_makes_a_bounded_number_of_columns(session: dl.Session) -> None:
+    values = ", ".join(map(str, range(50)))
+    fields = " ".join(f"{column} IN ({values})" for column in ("i", "s"))
+    session.sql(f"CREATE VIEW wide AS SELECT * FROM t PIVOT (count(*) FOR {fields})")
+    with pytest.raises(dl.UnsupportedFeatureError, match=r"^PIVOT into more than 2,000 columns is not supported"):
+        session.sql("FROM wide")
+    assert ("lake", "main", "wide") in [row[:3] for row in rows(session, "SHOW ALL TABLES")]
