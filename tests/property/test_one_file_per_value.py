@@ -200,9 +200,9 @@ def on_spark(kind: str) -> list[str]:
     if kind in (*UNORDERED, "TIMESTAMP_NS"):  # Spark compares no nanoseconds
         return [*_NULLS]
     values = [literal(kind, value) for value in EDGES[kind]]
-    # each value by two operators, and each operator by many values
-    operators = (("=", "<"), ("<>", ">="))
-    compared = [f"x {operator} {value}" for n, value in enumerate(values) for operator in operators[n % 2]]
+    # each value by one operator, so that a lake takes less than a minute
+    compared = [f"x {('=', '<', '>=', '<>')[n % 4]} {value}" for n, value in enumerate(values)]
+    compared.append(f"x = {values[-1]}")
     return [*compared, f"x IN ({values[0]}, {values[-1]})", *_NULLS]
 
 
