@@ -26,8 +26,8 @@ _Columns = tuple[tuple[str, ...], frozenset[int]]
 _columns: KeptReads[tuple[str, Storage], _Columns] = KeptReads(100_000, lambda columns: 1)
 _schemas: KeptReads[tuple[str, Storage], pa.Schema] = KeptReads(10_000, lambda schema: 1)
 _far: KeptReads[tuple[str, Storage], bool] = KeptReads(100_000, lambda found: 1)
-#: Milliseconds up to which a time has microseconds in a 64-bit integer.
-_NEAR = (2**63 - 1) // 1000
+#: By the unit of Parquet: up to which count a time has microseconds in a 64-bit integer, and is not infinite.
+_NEAR = {"milliseconds": (2**63 - 1) // 1000, "nanoseconds": 2**63 - 1 - 1000}
 
 
 def file_column_ids(paths: Iterable[str], storage: Storage) -> dict[str, frozenset[int]]:
@@ -109,8 +109,8 @@ def file_types(path: str, storage: Storage) -> dict[int, pa.DataType]:
     return {number: kind for number, kind in ids if number is not None}
 
 
-def far_milliseconds(paths: Iterable[str], storage: Storage) -> set[str]:
-    """Return the paths of files that may hold times in milliseconds that microseconds cannot hold, such as infinity.
+def far_times(paths: Iterable[str], storage: Storage) -> set[str]:
+    """Return the paths of files that may hold times, such as infinity, that Spark cannot convert to microseconds.
 
     Raises:
         DataFileError: a file cannot be read.
@@ -126,24 +126,30 @@ def _has_far_times(path: str, storage: Storage) -> bool:
             metadata = pq.read_metadata(source)
     except (pa.ArrowException, DataFileError, OSError) as error:
         raise DataFileError(worded_of_file(error, path, "data file")) from None
-    places = [place for place in range(metadata.num_columns) if _in_milliseconds(metadata.schema.column(place))]
-    chunks = (metadata.row_group(group).column(place) for group in range(metadata.num_row_groups) for place in places)
-    return any(not _is_near(chunk) for chunk in chunks)
+    for place in range(metadata.num_columns):
+        near = _near(metadata.schema.column(place))
+        chunks = (metadata.row_group(group).column(place) for group in range(metadata.num_row_groups))
+        if near is not None and not all(_is_near(chunk, near) for chunk in chunks):
+            return True
+    return False
 
 
-def _in_milliseconds(column: pq.ColumnSchema) -> bool:
+def _near(column: pq.ColumnSchema) -> int | None:
+    """The bound of near times of a column; None where it holds no times, or microseconds."""
     if column.physical_type != "INT64":
-        return False
-    return column.converted_type == "TIMESTAMP_MILLIS" or "timeUnit=milliseconds" in str(column.logical_type)
+        return None
+    if column.converted_type == "TIMESTAMP_MILLIS":
+        return _NEAR["milliseconds"]
+    return next((near for unit, near in _NEAR.items() if f"timeUnit={unit}" in str(column.logical_type)), None)
 
 
-def _is_near(chunk: pq.ColumnChunkMetaData) -> bool:
+def _is_near(chunk: pq.ColumnChunkMetaData, near: int) -> bool:
     known = chunk.statistics
     if known is None or known.physical_type != "INT64":
         return False
     if not known.has_min_max:
         return bool(known.null_count == chunk.num_values)
-    return bool(known.min_raw >= -_NEAR and known.max_raw <= _NEAR)
+    return bool(known.min_raw >= -near and known.max_raw <= near)
 
 
 def _all_ids(fields: Iterable[pa.Field]) -> Iterable[int]:

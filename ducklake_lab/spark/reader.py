@@ -39,7 +39,7 @@ from ducklake_lab.model.staged import (
     VIRTUAL_COLUMNS,
 )
 from ducklake_lab.model.types import DataType
-from ducklake_lab.scan.footers import far_milliseconds, file_column_ids, with_columns_by_place
+from ducklake_lab.scan.footers import far_times, file_column_ids, with_columns_by_place
 from ducklake_lab.scan.paths import path_values
 from ducklake_lab.scan.plan import DeletedRows, InlinedRows, ScanFile, ScanPlan
 from ducklake_lab.scan.positions import (
@@ -153,9 +153,9 @@ def _scans(
     beyond |= mapped.beyond_spark(plan.columns, files, _storage)
     beyond |= under_other_names(plan.columns, files, _storage)
     beyond |= _without_zones(plan, files)
-    if any(part.type == "timestamp_ms" for column in plan.columns for part in column.walk()):
-        # Spark's reader converts milliseconds to microseconds, and fails on infinite ones
-        beyond |= far_milliseconds((file.path for file in files if file.path not in beyond), _storage)
+    if any(part.type in ("timestamp_ms", "timestamp_ns") for column in plan.columns for part in column.walk()):
+        # Spark makes microseconds of them, and fails on infinity
+        beyond |= far_times((file.path for file in files if file.path not in beyond), _storage)
     if any(_clashes(column) for column in with_structs(plan.columns)):
         beyond.update(file.path for file in files)
     missing, without_parts = _missing_columns(plan.columns, [file for file in files if file.path not in beyond])

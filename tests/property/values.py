@@ -107,7 +107,7 @@ _NULLS = (
 )  # fmt: skip
 _OPERATORS = ("=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM")
 #: Types without an order, or without a comparison in DuckDB.
-_UNORDERED = ("VARIANT", "GEOMETRY")
+UNORDERED = ("VARIANT", "GEOMETRY")
 
 
 def literal(kind: str, value: str) -> str:
@@ -118,7 +118,7 @@ def conditions(kind: str, x: str = "x") -> Iterator[str]:
     """Conditions on a column `x` of a type, beside `id`, which numbers the rows from 1."""
     values = [literal(kind, value) for value in EDGES[kind]]
     yield from (form.format(x=x) for form in _NULLS)
-    if kind not in _UNORDERED:
+    if kind not in UNORDERED:
         for written, value in zip(EDGES[kind], values, strict=True):
             # a text is cast to the column's type by DuckDB
             for constant in (value, *([written] if written.startswith("'") else [])):
