@@ -21,7 +21,7 @@ from sqlglot.tokens import TokenType
 
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.sql.operators import OperatorGenerator
-from ducklake_lab.sql.type_syntax import TypeParser
+from ducklake_lab.sql.pivot_syntax import PivotParser
 
 #: node.meta key: the call used special syntax; DuckDB prints it with its schema (`main.date_part(…)`).
 SPECIAL_SYNTAX = "special_syntax"
@@ -176,7 +176,7 @@ class DuckLakeSql(DuckDB):
             core.__class__ = _Characters
             return core
 
-    class Parser(TypeParser):
+    class Parser(PivotParser):
         # DuckDB has no type RANGE<…>: `range < 0` compares the column of range().
         NESTED_TYPE_TOKENS: ClassVar[Any] = DuckDBParser.NESTED_TYPE_TOKENS - {TokenType.RANGE}
         TYPE_TOKENS: ClassVar[Any] = DuckDBParser.TYPE_TOKENS - {TokenType.RANGE}

@@ -131,3 +131,17 @@ def test_views_that_double_at_each_level_have_unknown_columns(new_catalog: Calla
         assert len(session.sql("SHOW TABLES").fetchall()) == 26
         tables = {name: names for _, _, name, names, _, _ in session.sql("SHOW ALL TABLES").fetchall()}
         assert len(tables) == 26 and (tables["v3"], tables["v24"]) == (["a"], [])
+
+
+def test_a_view_that_pivots_into_too_many_columns_is_refused(new_catalog: Callable[..., str], tmp_path: Path) -> None:
+    lists = " ".join(f"c{n} IN ({', '.join(map(str, range(50)))})" for n in range(5))
+    columns = ", ".join(f"{n} AS c{n}" for n in range(5))
+    query = f"SELECT * FROM (SELECT {columns}) PIVOT (count(*) FOR {lists})"
+    with dl.connect(new_catalog(), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        session.sql("CREATE VIEW v AS SELECT 1 AS i")
+        session.sql(f"UPDATE __ducklake_metadata_lake.ducklake_view SET sql = '{query}'")
+        assert session.sql("SHOW ALL TABLES").fetchall() == [("lake", "main", "v", [], [], False)]
+        with pytest.raises(dl.UnsupportedFeatureError, match="^PIVOT into more than 100,000 columns"):
+            session.sql("FROM v")
+        with pytest.raises(dl.DuckLakeError, match="limit of 100000"):
+            session.sql(query)

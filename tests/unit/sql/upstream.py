@@ -35,6 +35,8 @@ CHECKED = {
     "_parse_limit_options": ("30.30.0", "ea576e0c175b78ed"),
     "_parse_map": ("30.30.0", "2a7cb3bf38bac4f8"),
     "_parse_ordered": ("30.30.0", "d9f17f2349e227a7"),
+    "_parse_pivot": ("30.30.0", "bdab2197fd29faef"),
+    "_parse_pivot_in": ("30.30.0", "27d2806e54cc2655"),
     "_parse_primary": ("30.30.0", "971d0c3fc227bfec"),
     "_parse_schema": ("30.30.0", "8991fafedf8f1fa1"),
     "_parse_star_ops": ("30.30.0", "03b1a824fa06457b"),
