@@ -64,7 +64,7 @@ def known(side: Side) -> Known:
         if len(texts) == 1 and None not in texts:
             constant.add(column.name)
         elif column.data_type.is_numeric and None not in texts:
-            numbers = [text for text in texts if text is not None and Decimal(text).is_finite()]
+            numbers = [text for text in texts if text is not None and exact_width("0", text).is_finite()]
             if len(numbers) == len(texts) and numbers:
                 ranges[column.name] = (min(numbers, key=Decimal), max(numbers, key=Decimal))
     return Known(frozenset(constant), shares, ranges)
