@@ -78,7 +78,7 @@ class TableHandle:
         place = self._place()
         plan = self._sources.scan(place.lake, place.state, place.table())
         with self._engine.running():
-            frame = frame_of(Scan(plan, virtual=False), self._engine)
+            frame = self._engine.handed_out(frame_of(Scan(plan, virtual=False), self._engine))
         if where is not None:
             frame = frame.where(where)
         return frame.select(*(f"`{name.replace('`', '``')}`" for name in columns)) if columns is not None else frame
