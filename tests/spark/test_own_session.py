@@ -152,3 +152,19 @@ def test_closing_restores_the_settings_of_a_connect_client(spark: SparkSession, 
     second.close()
     assert [spark.conf.get(name) for name in (ansi, zone, "spark.sql.parquet.fieldId.read.enabled")] == before
     spark.conf.unset(ansi)
+
+
+def test_a_condition_skips_files(spark: SparkSession, tmp_path: Path) -> None:
+    with dl.Session(spark=spark, engine="spark") as session:
+        session.attach(f"ducklake:{tmp_path}/m.ducklake", alias="lake", data_path=str(tmp_path / "data"))
+        session.use("lake")
+        session.sql("CALL lake.set_option('data_inlining_row_limit', 0)")
+        session.sql("CREATE TABLE t (k INTEGER, s VARCHAR)")
+        for k in range(4):
+            session.sql(f"INSERT INTO t VALUES ({k}, '{k}'), ({k}, NULL)", engine="duckdb")
+        table = session.table("t")
+        for condition, files in (("k = 3", 1), ("k < 2", 2), ("s = '1'", 1), ("s = 1", 4), ("k = 9", 0)):
+            frame = table.spark(where=condition)
+            expected = table.spark().where(condition).collect()
+            assert sorted(map(repr, frame.collect())) == sorted(map(repr, expected))
+            assert len(frame.inputFiles()) == files
