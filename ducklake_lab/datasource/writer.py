@@ -149,7 +149,7 @@ class TableWriter(TableWriting, ds.DataSourceArrowWriter):
     """A batch, one snapshot.
 
     Raises:
-        UnsupportedFeatureError: an overwrite is to replace some partitions, which cannot be told apart.
+        UnsupportedFeatureError: an overwrite is to replace some partitions, whose keys have several texts.
     """
 
     def __init__(self, target: Target, schema: StructType, overwrite: bool) -> None:

@@ -23,7 +23,7 @@ _PLAIN = (*INTEGERS, "varchar", "boolean", "date")
 
 
 def check_overwritable(table: Table) -> None:
-    """Raises for a table whose partitions cannot be told apart by the texts of their keys.
+    """Raises for a table whose partition keys have several texts for one value.
 
     Raises:
         UnsupportedFeatureError: a key is a value of a type with several texts.
