@@ -4,77 +4,158 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.lake import Lake, open_lake
+from ducklake_lab.catalog.reader import first_snapshot_since
 from ducklake_lab.catalog.uri import parse_uri
-from ducklake_lab.errors import UsageError, did_you_mean
+from ducklake_lab.errors import BindError, UnsupportedFeatureError, UsageError, did_you_mean
+from ducklake_lab.model.entries import Column
 from ducklake_lab.spark.overwriting import OPTION
+from ducklake_lab.transaction.batches import StreamBatch
 
-_OWN = ("path", "uri", "table", "data_path", "version", "timestamp", "filter_pushdown", "starting_version", "stream_id")
-#: Of Spark's own writers.
-_OVERWRITING = OPTION.casefold()
+#: Options by their first name, each with the names that users of Delta know.
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    "path": (),
+    "uri": (),
+    "table": (),
+    "data_path": (),
+    "columns": (),
+    "version": ("versionAsOf",),
+    "timestamp": ("timestampAsOf",),
+    "filter_pushdown": (),
+    "change_feed": ("readChangeFeed", "readChangeData"),
+    "starting_version": ("startingVersion",),
+    "starting_timestamp": ("startingTimestamp",),
+    "ending_version": ("endingVersion",),
+    "ending_timestamp": ("endingTimestamp",),
+    "stream_id": (),
+    "author": (),
+    "message": (),
+    "extra_info": ("userMetadata",),
+    "app_id": ("txnAppId",),
+    "app_version": ("txnVersion",),
+    "max_records_per_file": ("maxRecordsPerFile",),
+    "compression": (),
+    OPTION: (),
+}
+_FIRST = {name.casefold(): first for first, others in _NAMES.items() for name in (first, *others)}
 #: Options that Spark hands on with a stream's own.
 _SPARK = ("checkpointlocation", "queryname", "outputmode")
+#: Options of other formats that change what is written; `false` asks for nothing.
+_REFUSED = {
+    name.casefold(): name for name in ("mergeSchema", "overwriteSchema", "replaceWhere", "clusterByAuto", "dataChange")
+}
+_CODECS = ("snappy", "zstd", "gzip", "lz4_raw", "brotli", "uncompressed")
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A range of snapshots, both bounds inclusive: ids, or times.
+
+    Attributes:
+        start: None for no bound.
+        end: None for the newest.
+    """
+
+    start: int | datetime | None = None
+    end: int | datetime | None = None
+
+    def first(self, lake: Lake) -> int | None:
+        """The id of the first snapshot; None for no bound."""
+        if not isinstance(self.start, datetime):
+            return self.start
+        with lake.connect() as connection:
+            return first_snapshot_since(connection, lake.instant(self.start))
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """Options of a write.
+
+    Attributes:
+        author, message, extra_info: for the snapshot.
+        batch: the number of a write of an application, which is committed once; None without one.
+        max_records: most rows of a file; None for no limit.
+        compression: the codec of the files; None for the lake's own.
+        overwriting: Spark's `partitionOverwriteMode`; None where the option is not given.
+    """
+
+    author: str | None = None
+    message: str | None = None
+    extra_info: str | None = None
+    batch: StreamBatch | None = None
+    max_records: int | None = None
+    compression: str | None = None
+    overwriting: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A table of a lake, by name.
+    """A table of a lake, by name, with the options of its reads and writes.
 
     Attributes:
-        at: a snapshot id or time to read as of; None for the newest.
+        at: a snapshot id, tag or time to read as of; None for the newest.
+        columns: names of the columns to read; None for all.
         filter_pushdown: skip files by the query's filters.
-        starting_version: the first snapshot a stream reads; None for all rows there are.
+        change_feed: read the rows that snapshots changed.
+        snapshots: the snapshots of a change feed; its start is the first snapshot that a stream reads.
         former_stream: a stream's name in earlier releases.
-        overwriting: Spark's `partitionOverwriteMode`; None where the option is not given.
     """
 
     uri: str
     schema: str
     table: str
-    data_path: str | None
-    at: int | datetime | None
-    filter_pushdown: bool
-    starting_version: int | None
-    former_stream: str | None
-    overwriting: str | None
+    data_path: str | None = None
+    at: int | datetime | str | None = None
+    columns: tuple[str, ...] | None = None
+    filter_pushdown: bool = False
+    change_feed: bool = False
+    snapshots: Range = field(default_factory=Range)
+    former_stream: str | None = None
+    writing: Writing = field(default_factory=Writing)
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Target:
         """Reads the options.
 
         Raises:
+            UnsupportedFeatureError: one asks for what is not supported.
             UsageError: one is missing, unknown, or wrong.
         """
-        known = {key.casefold(): value for key, value in options.items()}
-        for key in known:
-            if key not in _OWN and key not in _SPARK and key != _OVERWRITING:
-                raise UsageError(f'format("ducklake") has no option "{key}".{did_you_mean(key, _OWN)}')
+        known = _known(options)
         uri = known.get("uri") or known.get("path")
         name = known.get("table")
         if not uri or not name:
             raise UsageError(
                 'format("ducklake") needs a lake and a table: .option("table", "main.flights").load("ducklake:x.ducklake").'
             )
-        if "version" in known and "timestamp" in known:
-            raise UsageError('Give the option "version" or "timestamp", not both.')
+        at = _moment(known)
         schema, _, table = name.rpartition(".")
-        at: int | datetime | None = _integer(known, "version")
-        if "timestamp" in known:
-            at = _time(known["timestamp"])
+        snapshots = Range(
+            _one_of(known, "starting_version", "starting_timestamp"),
+            _one_of(known, "ending_version", "ending_timestamp"),
+        )
+        change_feed = _truth(known, "change_feed")
+        if snapshots.end is not None and not change_feed:
+            raise UsageError('The last snapshot of a change feed needs .option("readChangeFeed", "true").')
+        if change_feed and (at is not None or "columns" in known):
+            raise UsageError("A change feed reads all columns of a range of snapshots; leave out version and columns.")
+        columns = tuple(part.strip() for part in known["columns"].split(",")) if "columns" in known else None
         return cls(
             uri,
             schema or "main",
             table,
             known.get("data_path"),
             at,
-            known.get("filter_pushdown", "false").casefold() == "true",
-            _integer(known, "starting_version"),
+            columns,
+            _truth(known, "filter_pushdown"),
+            change_feed,
+            snapshots,
             known.get("stream_id") or known.get("checkpointlocation"),
-            known.get(_OVERWRITING),
+            _writing(known),
         )
 
     @contextmanager
@@ -87,6 +168,81 @@ class Target:
             lake.database.dispose()
 
 
+def chosen_columns(columns: tuple[Column, ...], names: tuple[str, ...], table: str) -> tuple[Column, ...]:
+    """The columns of a table with these names, in the order of the names.
+
+    Raises:
+        BindError: there is no such column.
+    """
+    by_name = {column.name.casefold(): column for column in columns}
+    for name in names:
+        if name.casefold() not in by_name:
+            hint = did_you_mean(name, [column.name for column in columns])
+            raise BindError(f'{table} has no column "{name}".{hint}')
+    return tuple(by_name[name.casefold()] for name in names)
+
+
+def _known(options: Mapping[str, str]) -> dict[str, str]:
+    """The options by their first names."""
+    known: dict[str, str] = {}
+    for name, value in options.items():
+        key = name.casefold()
+        first = _FIRST.get(key)
+        if first is not None:
+            if known.setdefault(first, value) != value:
+                raise UsageError(f'The options "{first}" and "{name}" are the same; give one of them.')
+        elif key in _REFUSED:
+            if value.casefold() != "false":
+                raise UnsupportedFeatureError(f'format("ducklake") does not support the option {_REFUSED[key]}.')
+        elif key in _SPARK:
+            known[key] = value
+        else:
+            names = [name for first, others in _NAMES.items() for name in (first, *others)]
+            raise UsageError(f'format("ducklake") has no option "{name}".{did_you_mean(name, names)}')
+    return known
+
+
+def _writing(known: Mapping[str, str]) -> Writing:
+    codec = known["compression"].casefold() if "compression" in known else None
+    codec = {"none": "uncompressed", "lz4": "lz4_raw"}.get(codec or "", codec)
+    if codec is not None and codec not in _CODECS:
+        raise UsageError(f'"{codec}" is no codec; use {", ".join(_CODECS)}.{did_you_mean(codec, _CODECS)}')
+    app, number = known.get("app_id"), _integer(known, "app_version")
+    if (app is None) != (number is None):
+        raise UsageError("Give the options txnAppId and txnVersion together.")
+    most = _integer(known, "max_records_per_file")
+    return Writing(
+        known.get("author"),
+        known.get("message"),
+        known.get("extra_info"),
+        StreamBatch(app, number) if app is not None and number is not None else None,
+        most if most is not None and most > 0 else None,
+        codec,
+        known.get(OPTION),
+    )
+
+
+def _moment(known: Mapping[str, str]) -> int | datetime | str | None:
+    """The snapshot to read: a number is an id, another text a tag."""
+    version = known.get("version")
+    if version is None or "timestamp" in known or version.strip().lstrip("+-").isdecimal():
+        return _one_of(known, "version", "timestamp")
+    return version
+
+
+def _one_of(known: Mapping[str, str], by_id: str, by_time: str) -> int | datetime | None:
+    if by_id in known and by_time in known:
+        raise UsageError(f'Give the option "{by_id}" or "{by_time}", not both.')
+    return _time(by_time, known[by_time]) if by_time in known else _integer(known, by_id)
+
+
+def _truth(known: Mapping[str, str], name: str) -> bool:
+    text = known.get(name, "false").casefold()
+    if text not in ("true", "false"):
+        raise UsageError(f'The option "{name}" is true or false, not {known[name]}.')
+    return text == "true"
+
+
 def _integer(options: Mapping[str, str], name: str) -> int | None:
     value = options.get(name)
     if value is None:
@@ -94,15 +250,16 @@ def _integer(options: Mapping[str, str], name: str) -> int | None:
     try:
         return int(value)
     except ValueError:
-        raise UsageError(f'The option "{name}" is a snapshot id, not {value}.') from None
+        noun = "a snapshot id" if name.endswith("version") and name != "app_version" else "a number"
+        raise UsageError(f'The option "{name}" is {noun}, not {value}.') from None
 
 
-def _time(text: str) -> datetime:
+def _time(name: str, text: str) -> datetime:
     """A time with its zone: no session's TimeZone is known where Spark runs a data source."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(f'"{text}" is not a time; write e.g. 2024-01-15 12:30:00+00:00.') from None
     if moment.tzinfo is None:
-        raise UsageError(f'The option "timestamp" needs a time zone; write {text}+00:00 for UTC.')
+        raise UsageError(f'The option "{name}" needs a time zone; write {text}+00:00 for UTC.')
     return moment

@@ -7,29 +7,33 @@ from dataclasses import replace
 
 import pyarrow as pa
 from pyspark.sql import datasource as ds
+from pyspark.sql.types import StructType
 
-from ducklake_lab.datasource.options import Target
+from ducklake_lab.datasource.options import Target, chosen_columns
 from ducklake_lab.engine.in_process import reader as local_reader
+from ducklake_lab.errors import UsageError
 from ducklake_lab.model.predicates import And, Predicate
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.spark.frames import arrow_for_spark
+from ducklake_lab.spark.types import table_schema
 
 #: Bytes of Parquet that one task reads, unless a single file is larger.
 _TASK_BYTES = 128 << 20
 
 
 class PlanPartition(ds.InputPartition):
-    """A part of a plan: some of its files, or its inlined rows."""
+    """A part of a plan: some of its files, or its inlined rows; the columns have the given names."""
 
-    def __init__(self, plan: ScanPlan) -> None:
+    def __init__(self, plan: ScanPlan, names: Sequence[str]) -> None:
         self.plan = plan
+        self.names = list(names)
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """The rows of the part, in types that Spark takes."""
         begin_task()
-        yield from arrow_for_spark(local_reader.read(self.plan)).to_batches()
+        yield from arrow_for_spark(local_reader.read(self.plan)).rename_columns(self.names).to_batches()
 
 
 class TableReader(ds.DataSourceReader):
@@ -39,8 +43,9 @@ class TableReader(ds.DataSourceReader):
         predicates: conditions of all wanted rows; files without such rows are skipped.
     """
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, schema: StructType) -> None:
         self._target = target
+        self._schema = schema
         self.predicates: list[Predicate] = []
 
     def partitions(self) -> Sequence[PlanPartition]:
@@ -50,7 +55,7 @@ class TableReader(ds.DataSourceReader):
             state = lake.state(connection, lake.snapshot(connection, target.at))
             table = state.table(target.schema, target.table)
             predicate = And(tuple(self.predicates)) if self.predicates else None
-            return split(plan_scan(lake, connection, state, table, predicate=predicate))
+            return split(plan_scan(lake, connection, state, table, predicate=predicate), self._schema)
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         """Runs in a Python worker."""
@@ -58,11 +63,36 @@ class TableReader(ds.DataSourceReader):
         return partition.read()
 
 
-def split(plan: ScanPlan) -> list[PlanPartition]:
-    """The plan in parts of about equal size; at least one."""
-    parts = [PlanPartition(replace(plan, files=tuple(group), inlined=None)) for group in _groups(plan.files)]
+def selected(plan: ScanPlan, schema: StructType) -> ScanPlan:
+    """Return the plan of reading the columns that a schema names.
+
+    Raises:
+        BindError: the table has no such column.
+        UsageError: the schema gives a column another type.
+    """
+    table = plan.table
+    columns = chosen_columns(table.columns, tuple(schema.names), table.name)
+    for column, wanted, own in zip(columns, schema.fields, table_schema(columns).fields, strict=True):
+        if wanted.dataType != own.dataType:
+            raise UsageError(
+                f'Column "{column.name}" is {own.dataType.simpleString()}, not {wanted.dataType.simpleString()}; '
+                "read it as it is, and cast it."
+            )
+    return plan if columns == table.columns else replace(plan, table=replace(table, columns=columns))
+
+
+def split(whole: ScanPlan, schema: StructType) -> list[PlanPartition]:
+    """The plan of reading some columns, in parts of about equal size; at least one.
+
+    Raises:
+        BindError, UsageError: as `selected`.
+    """
+    plan = selected(whole, schema)
+    parts = [
+        PlanPartition(replace(plan, files=tuple(group), inlined=None), schema.names) for group in _groups(plan.files)
+    ]
     if plan.inlined is not None or not parts:
-        parts.insert(0, PlanPartition(replace(plan, files=())))
+        parts.insert(0, PlanPartition(replace(plan, files=()), schema.names))
     return parts
 
 

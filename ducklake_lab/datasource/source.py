@@ -14,7 +14,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from ducklake_lab.datasource.options import Target
+from ducklake_lab.datasource.change_feed import FeedReader
+from ducklake_lab.datasource.options import Target, chosen_columns
 from ducklake_lab.datasource.reader import TableReader
 from ducklake_lab.datasource.stream import TableStreamReader
 from ducklake_lab.datasource.writer import TableWriter
@@ -25,17 +26,29 @@ from ducklake_lab.spark.types import table_schema
 class DuckLakeDataSource(DataSource):
     """A table of a lake.
 
+    `.schema(…)` chooses columns by name; it cannot change their types. Case does not matter in names of options.
+
     Options:
         path or uri: the lake, e.g. `ducklake:flights.ducklake`; the argument of `load`.
         table: `table` or `schema.table`.
         data_path: where the data is, for a lake that does not say.
-        version, timestamp: read as of this snapshot id or time (ISO 8601, with its offset).
+        columns: names of the columns to read, with commas between them.
+        version or versionAsOf: read as of this snapshot id or tag.
+        timestamp or timestampAsOf: read as of this time (ISO 8601, with its offset).
         filter_pushdown: `true` skips files by the query's filters, where `spark.sql.python.filterPushdown.enabled` is
             set; PySpark 4.1.
-        starting_version: the first snapshot whose inserted rows a stream reads; all rows by default.
+        readChangeFeed: `true` reads the rows that snapshots changed: `snapshot_id`, `rowid`, `change_type` (insert, delete,
+            update_preimage, update_postimage), then the columns of the last snapshot. One task pairs the updates.
+        starting_version or startingVersion, startingTimestamp: the first snapshot of a change feed, or the first whose
+            inserted rows a stream reads; a stream reads all rows by default.
+        endingVersion, endingTimestamp: the last snapshot of a change feed, inclusive; the newest by default.
         stream_id: only to continue a stream that had this option under an earlier release. A stream is known by the
             id that Spark keeps in its checkpoint, so that no batch is committed twice.
-        partitionOverwriteMode: `static`, which replaces all rows; `dynamic` is refused, also as Spark's setting.
+        partitionOverwriteMode: `static` replaces all rows, `dynamic` those of the partitions that receive rows; by
+            default, Spark's setting.
+        author, message, userMetadata: for the snapshot that a write becomes.
+        txnAppId, txnVersion: a write with a version that is not above the application's last one changes nothing.
+        maxRecordsPerFile, compression: of the written files.
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -50,17 +63,24 @@ class DuckLakeDataSource(DataSource):
     def schema(self) -> StructType:
         """The table's columns at the snapshot that is read."""
         target = self._target
+        if target.change_feed:
+            return FeedReader(target).schema()
         with target.open() as lake, lake.connect() as connection:
             state = lake.state(connection, lake.snapshot(connection, target.at))
-            return table_schema(state.table(target.schema, target.table).columns)
+            columns = state.table(target.schema, target.table).columns
+            if target.columns is not None:
+                columns = chosen_columns(columns, target.columns, target.table)
+            return table_schema(columns)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read."""
+        if self._target.change_feed:
+            return FeedReader(self._target)
         if self._target.filter_pushdown:
             from ducklake_lab.datasource.filtering import FilteringReader
 
-            return FilteringReader(self._target)
-        return TableReader(self._target)
+            return FilteringReader(self._target, schema)
+        return TableReader(self._target, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """A read of the rows that each snapshot inserts."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ from ducklake_lab.catalog.reader import read_history
 from ducklake_lab.datasource.options import Target
 from ducklake_lab.datasource.reader import PlanPartition, split
 from ducklake_lab.errors import DuckLakeError
+from ducklake_lab.model.entries import Column
 from ducklake_lab.scan.changes import plan_feed
 from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.spark.types import table_schema
@@ -45,7 +47,8 @@ class TableStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Before the first snapshot that is read."""
-        first = self._target.starting_version
+        with self._target.open() as lake:
+            first = self._target.snapshots.first(lake)
         return {"snapshot": _NOTHING if first is None else first - 1}
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
@@ -89,17 +92,25 @@ class TableStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
                 )
             state = lake.state(connection, lake.snapshot(connection, end["snapshot"]))
             table = state.table(target.schema, target.table)
-            if table_schema(table.columns) != self._schema:
+            if table_schema(_selected(table.columns, self._schema.names)) != self._schema:
                 raise DuckLakeError(
                     f"The columns of {target.schema}.{target.table} changed at or before snapshot {end['snapshot']}; "
                     "start the stream again to read it under its new columns."
                 )
             if start["snapshot"] == _NOTHING:
-                return split(plan_scan(lake, connection, state, table))
+                return split(plan_scan(lake, connection, state, table), self._schema)
             feed = plan_feed(lake, connection, state, table, *unread)
-            return split(feed.inserted)
+            return split(feed.inserted, self._schema)
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         """Runs in a Python worker."""
         assert isinstance(partition, PlanPartition)  # partitions() made it
         return partition.read()
+
+
+def _selected(columns: tuple[Column, ...], names: Sequence[str]) -> tuple[Column, ...]:
+    """The columns with these names, as they name them; all columns where one is missing."""
+    known = {column.name.casefold(): column for column in columns}
+    if any(name.casefold() not in known for name in names):
+        return columns
+    return tuple(replace(known[name.casefold()], name=name) for name in names)

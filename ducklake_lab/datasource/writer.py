@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -21,13 +21,14 @@ from ducklake_lab.errors import (
     did_you_mean,
 )
 from ducklake_lab.files.options import WriteOptions, write_options
+from ducklake_lab.files.partition_overwrite import check_overwritable, overwrite_partitions
 from ducklake_lab.files.writer import write_rows
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import WrittenFile
 from ducklake_lab.model.staged import ROW_ID
 from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.spark.begin_task import begin_task
-from ducklake_lab.spark.overwriting import SETTING, check_static
+from ducklake_lab.spark.overwriting import SETTING, OverwriteMode, overwrite_mode
 from ducklake_lab.storage import Storage
 from ducklake_lab.transaction.batches import BatchCommittedError, StreamBatch, check_not_committed
 from ducklake_lab.transaction.commit import commit
@@ -43,10 +44,16 @@ _QUERY_ID = "sql.streaming.queryId"
 
 @dataclass
 class TaskFiles(ds.WriterCommitMessage):
-    """The files that one task wrote, and the id of the streaming query it was a task of."""
+    """The files that one task wrote, with what only tasks know.
+
+    Attributes:
+        query_id: the id of the streaming query it was a task of.
+        overwriting: Spark's setting of partitionOverwriteMode.
+    """
 
     files: list[WrittenFile]
     query_id: str | None = None
+    overwriting: str | None = None
 
 
 class TableWriting:
@@ -62,7 +69,11 @@ class TableWriting:
             state = lake.state(connection, lake.snapshot(connection))
             self._table: Table = state.table(target.schema, target.table)
             self._folder: str = lake.folder(state, self._table)
-            self._options: WriteOptions = write_options(lake.options(connection), self._table)
+            options = write_options(lake.options(connection), self._table)
+            codec = target.writing.compression
+            self._options: WriteOptions = (
+                replace(options, compression=codec, compression_level=None) if codec else options
+            )
         self._places: list[int] = _places(self._table, schema.names)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
@@ -75,23 +86,32 @@ class TableWriting:
                 names = [column.name for column in self._table.columns]
                 types = {column.name: column.data_type for column in self._table.columns}
                 typed = cast_columns(rows.rename_columns(names), types)
-                written += write_rows(self._table, typed, self._folder, self._options)
+                most = self._target.writing.max_records or max(typed.num_rows, 1)
+                for start in range(0, typed.num_rows, most):
+                    written += write_rows(self._table, typed.slice(start, most), self._folder, self._options)
         except BaseException:
             self._remove(written)
             raise
-        context = TaskContext.get()
-        return TaskFiles(written, context.getLocalProperty(_QUERY_ID) if context is not None else None)
+        return TaskFiles(written, _property(_QUERY_ID), _property(SETTING))
 
     def _commit(self, messages: Sequence[ds.WriterCommitMessage | None], batch: StreamBatch | None) -> None:
         files = files_of(messages)
         with self._target.open(read_only=False) as lake:
             transaction = Transaction(lake)
+            notes = self._target.writing
+            batch = batch or notes.batch
+            transaction.author, transaction.message, transaction.extra_info = (
+                notes.author,
+                notes.message,
+                notes.extra_info,
+            )
             try:
                 if batch is not None:
                     with lake.connect() as connection:
                         check_not_committed(connection, batch)
-                    transaction.batch, transaction.extra_info = batch, batch.extra_info
-                self._stage(lake, transaction, files)
+                    transaction.batch = batch
+                    transaction.extra_info = transaction.extra_info or batch.extra_info
+                self._stage(lake, transaction, files, _mode(self._target, messages))
                 commit(transaction)
             except CommitUnknownError:
                 raise
@@ -102,12 +122,14 @@ class TableWriting:
                 if not isinstance(error, BatchCommittedError):
                     raise
 
-    def _stage(self, lake: Lake, transaction: Transaction, files: Sequence[WrittenFile]) -> None:
+    def _stage(self, lake: Lake, transaction: Transaction, files: Sequence[WrittenFile], mode: OverwriteMode) -> None:
         table = transaction.state.tables.get(self._table.table_id)
         if table is None or table.columns != self._table.columns or table.partition != self._table.partition:
             name = f"{self._target.schema}.{self._target.table}"
             raise TransactionConflictError(f"{name} was altered or dropped while rows were written to it; write again.")
-        if self._overwrite:
+        if self._overwrite and mode == "dynamic":
+            overwrite_partitions(transaction, table, files, self._options)
+        elif self._overwrite:
             with lake.connect() as connection:
                 plan = plan_scan(lake, connection, transaction.state, table)
             row_ids = plan.inlined.rows.column(ROW_ID).to_pylist() if plan.inlined is not None else []
@@ -127,20 +149,13 @@ class TableWriter(TableWriting, ds.DataSourceArrowWriter):
     """A batch, one snapshot.
 
     Raises:
-        UnsupportedFeatureError: an overwrite is to replace some partitions only.
+        UnsupportedFeatureError: an overwrite is to replace some partitions, whose keys have several texts.
     """
 
     def __init__(self, target: Target, schema: StructType, overwrite: bool) -> None:
-        if overwrite:
-            check_static(target.overwriting)
         super().__init__(target, schema, overwrite)
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
-        """Write as `TableWriting.write` does; only tasks know the settings of Spark, and each write has a task."""
-        context = TaskContext.get()
-        if self._overwrite and self._target.overwriting is None and context is not None:
-            check_static(context.getLocalProperty(SETTING), SETTING)
-        return super().write(iterator)
+        if overwrite and overwrite_mode(target.writing.overwriting) == "dynamic":
+            check_overwritable(self._table)
 
     def commit(self, messages: list[ds.WriterCommitMessage | None]) -> None:
         """Commit the files of all tasks."""
@@ -149,6 +164,20 @@ class TableWriter(TableWriting, ds.DataSourceArrowWriter):
     def abort(self, messages: list[ds.WriterCommitMessage | None]) -> None:
         """Remove the files of tasks that wrote before another one failed."""
         self._abort(messages)
+
+
+def _property(name: str) -> str | None:
+    """A local property of this task."""
+    context = TaskContext.get()
+    return context.getLocalProperty(name) if context is not None else None
+
+
+def _mode(target: Target, messages: Sequence[ds.WriterCommitMessage | None]) -> OverwriteMode:
+    """The mode of an overwrite: the option, else Spark's setting, which only tasks know."""
+    if target.writing.overwriting is not None:
+        return overwrite_mode(target.writing.overwriting)
+    settings = [message.overwriting for message in messages if isinstance(message, TaskFiles)]
+    return overwrite_mode(next(iter(settings), None), SETTING)
 
 
 def files_of(messages: Sequence[ds.WriterCommitMessage | None]) -> list[WrittenFile]:

@@ -21,10 +21,10 @@ _KEPT = 8
 
 
 class SparkEngine:
-    """The session's access to Spark; a call returns the SparkSession.
+    """The session's access to Spark; a call returns the SparkSession that queries run in.
 
     Attributes:
-        session: the SparkSession; None until it is needed or passed in.
+        session: the user's SparkSession, which stays as it is; None until it is needed or passed in.
         starting: whether Spark is starting.
         time_zone: returns the session's time zone.
         asked: the engine that the session or the running statement chose.
@@ -50,7 +50,8 @@ class SparkEngine:
         self.on_progress: Callable[[Progress | float], None] | None = None
         self.turn = turn or Turn()
         self._lock = threading.RLock()
-        self._configured = False
+        #: The session that queries run in, beside the user's.
+        self._own: SparkSession | None = None
         #: Whether the statement has found Spark running; None outside of statements. A check takes milliseconds.
         self._seen_alive: bool | None = None
         self._before_jobs = before_jobs
@@ -69,24 +70,56 @@ class SparkEngine:
             threading.Thread(target=start, name="ducklake-lab-spark", daemon=True).start()
 
     def __call__(self) -> SparkSession:
-        with self._lock:
-            return self._started()
-
-    def _started(self) -> SparkSession:
         from ducklake_lab.spark import runtime
 
-        if self.session is None or not (self._seen_alive or runtime.is_alive(self.session)):
-            self.starting = True
-            try:
-                self.session = runtime.start()
-            finally:
-                self.starting = False
-        elif not self._configured:
-            runtime.configure(self.session)
-        self._configured = True
-        self._seen_alive = None if self._seen_alive is None else True
-        runtime.set_time_zone(self.session, self.time_zone())
-        return self.session
+        with self._lock:
+            user = self.users_session()
+            if self._own is None:
+                self._own = runtime.own_session(user)
+            runtime.set_time_zone(self._own, self.time_zone())
+            return self._own
+
+    def users_session(self) -> SparkSession:
+        """Returns the user's session; starts Spark if necessary."""
+        from ducklake_lab.spark import runtime
+
+        with self._lock:
+            if self.session is None or not (self._seen_alive or runtime.is_alive(self.session)):
+                self.starting = True
+                try:
+                    self.session = runtime.start()
+                    self._own = None
+                finally:
+                    self.starting = False
+            self._seen_alive = None if self._seen_alive is None else True
+            return self.session
+
+    @contextmanager
+    def acting(self) -> Iterator[SparkSession]:
+        """Makes DataFrames in the block with the settings of the session that queries run in."""
+        from ducklake_lab.spark import runtime
+
+        spark = self()
+        with runtime.acting(spark):
+            yield spark
+
+    def handed_out(self, frame: DataFrame) -> DataFrame:
+        """Returns a DataFrame of the user's session with the same rows."""
+        from ducklake_lab.spark import workers
+        from ducklake_lab.spark.frames import of_session
+
+        user = self.users_session()
+        workers.send(user)
+        return of_session(user, frame)
+
+    def close(self) -> None:
+        """Gives up the session that queries run in; Spark keeps running."""
+        with self._lock:
+            if self._own is not None:
+                from ducklake_lab.spark import runtime
+
+                runtime.give_back(self._own)
+                self._own = None
 
     def place(self, facts: Facts) -> Placement:
         """Chooses the engine."""
@@ -116,21 +149,29 @@ class SparkEngine:
         query: SparkQuery,
         sources: Mapping[str, tuple[Hashable, Callable[[], DataFrame]]],
         params: Mapping[str, object] | None = None,
+        as_user: bool = False,
     ) -> DataFrame:
         """Returns the lazy, checked DataFrame of a query.
 
         Args:
+            as_user: runs it in the user's session, with its settings and functions.
             sources: by name in the query, a function that makes the DataFrame, and a key of everything that it
                 depends on. Recently used DataFrames are kept by key; a source with the key None is not kept.
         """
         from ducklake_lab.spark import querying
+        from ducklake_lab.spark.runtime import acting
 
         with self.running() as spark:
             kept = {name: self._kept_frame(key, make) for name, (key, make) in sources.items() if key is not None}
             views = {name: view for name, (_, view) in kept.items() if view is not None}
             frames = {name: kept[name][0] if name in kept else make() for name, (_, make) in sources.items()}
-            given = {name: frame for name, frame in frames.items() if name not in views}
-            found = querying.run(spark, query.sql, query.evaluations, given, views, params)
+            if as_user:
+                given = {name: self.handed_out(frame) for name, frame in frames.items()}
+                with acting(self.users_session()):
+                    found = querying.run(self.users_session(), query.sql, query.evaluations, given, {}, params)
+            else:
+                given = {name: frame for name, frame in frames.items() if name not in views}
+                found = querying.run(spark, query.sql, query.evaluations, given, views, params)
             self._let_go(spark)  # only now: the query may use all of them
             return found
 
@@ -171,12 +212,13 @@ class SparkEngine:
         """
         from ducklake_lab.spark.errors import translate_error
         from ducklake_lab.spark.progress import running
+        from ducklake_lab.spark.runtime import acting
 
         with self.turn.taken():
             self._before_jobs()
             try:
                 spark = self()
-                with running(spark, self.on_progress):
+                with acting(spark), running(spark, self.on_progress):
                     yield spark
             except Exception as error:
                 if _was_interrupted(error):

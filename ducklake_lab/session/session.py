@@ -116,7 +116,7 @@ class Session(LakeInfo):
         """The SparkSession, with `format("ducklake")` registered; starts it if necessary."""
         from ducklake_lab import datasource
 
-        return datasource.register(self._engine())
+        return datasource.register(self._engine.users_session())
 
     @property
     @at_once
@@ -417,6 +417,7 @@ class Session(LakeInfo):
             self._transactions.rollback()
         for lake in list(self._lakes):
             self._lakes.remove(lake)
+        self._engine.close()
         self._secrets.close()
         self._database.close()
 

@@ -32,6 +32,7 @@ from ducklake_lab.session.rows.result import Result
 from ducklake_lab.session.rows.row_sources import Scan, frame_of
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.rows.view import RowsView, table_view
+from ducklake_lab.sql.prune.spark_condition import predicate_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -72,13 +73,16 @@ class TableHandle:
         """Returns a lazy Spark DataFrame of the table.
 
         Args:
-            where: a condition in Spark SQL.
+            where: a condition in Spark SQL. Files without such rows are skipped if it compares columns with constants of
+                their types.
             columns: column names, in order; None for all.
         """
         place = self._place()
-        plan = self._sources.scan(place.lake, place.state, place.table())
+        table = place.table()
+        predicate = predicate_of(where, table.columns) if where is not None else None
+        plan = self._sources.scan(place.lake, place.state, table, predicate)
         with self._engine.running():
-            frame = frame_of(Scan(plan, virtual=False), self._engine)
+            frame = self._engine.handed_out(frame_of(Scan(plan, virtual=False), self._engine))
         if where is not None:
             frame = frame.where(where)
         return frame.select(*(f"`{name.replace('`', '``')}`" for name in columns)) if columns is not None else frame

@@ -41,9 +41,9 @@ def write_rows(
     name = op.TableName(place.lake.alias, place.schema, place.name)
     given = rows_of(rows, "What you write")
     if mode == "overwrite" and not isinstance(given, pa.Table):
-        from ducklake_lab.spark.overwriting import check_session
+        from ducklake_lab.spark.overwriting import check_static
 
-        check_session(given)
+        check_static(given)
     view = sources.names.register(given)
     query = parse_query(f"SELECT * FROM {view}")
     try:

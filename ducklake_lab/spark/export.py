@@ -5,9 +5,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.spark.frames import of_session
 from ducklake_lab.spark.objects import reach
 from ducklake_lab.storage import is_local
 
@@ -31,7 +32,14 @@ _OPTIONS = {
 }
 
 
-def export(frame: DataFrame, path: str, kind: str, partition_by: Sequence[str], options: Mapping[str, str]) -> int:
+def export(
+    spark: SparkSession,
+    frame: DataFrame,
+    path: str,
+    kind: str,
+    partition_by: Sequence[str],
+    options: Mapping[str, str],
+) -> int:
     """Writes one file, or a folder of files with `partition_by` or `per_thread_output`; returns the number of rows.
 
     Raises:
@@ -48,8 +56,8 @@ def export(frame: DataFrame, path: str, kind: str, partition_by: Sequence[str], 
         if name not in known:
             raise UnsupportedFeatureError(f"The COPY option {name.upper()} is not supported on Spark.")
         chosen[known[name]] = value
-    reach(frame.sparkSession, [path])
-    frame = frame.persist()
+    reach(spark, [path])
+    frame = of_session(spark, frame).persist()
     try:
         count = frame.count()
         mode = "overwrite" if overwrite else "errorifexists"

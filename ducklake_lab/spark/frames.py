@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,7 +14,7 @@ from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import ON_SPARK, DataType, from_field
 from ducklake_lab.spark.begin_task import begin_task
-from ducklake_lab.spark.runtime import drop_view, is_connect
+from ducklake_lab.spark.runtime import is_connect
 from ducklake_lab.spark.types import from_spark, spark_type
 
 #: DuckDB types for values that Spark accepts, by the name of a type that it does not accept.
@@ -41,15 +40,15 @@ _VARIANT = pa.struct(
 
 
 def of_session(spark: SparkSession, frame: DataFrame) -> DataFrame:
-    """Returns a DataFrame in this session; batches of a stream belong to another one."""
+    """Returns the same rows as a DataFrame of this session.
+
+    Its plan keeps the settings with which it was made. A global view would do the same in ten times the time.
+    """
     if frame.sparkSession is spark or is_connect(spark):
         return frame
-    name = f"ducklake_{uuid4().hex}"
-    frame.createOrReplaceGlobalTempView(name)
-    try:
-        return spark.table(f"global_temp.{name}")
-    finally:
-        drop_view(spark, f"global_temp.{name}")
+    assert spark._jvm is not None
+    classic = spark._jvm.org.apache.spark.sql.classic
+    return DataFrame(classic.Dataset.ofRows(spark._jsparkSession, frame._jdf.logicalPlan()), spark)
 
 
 def from_arrow_table(spark: SparkSession, table: pa.Table) -> DataFrame:

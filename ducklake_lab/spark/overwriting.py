@@ -1,10 +1,10 @@
-"""Spark's dynamic overwrite mode, which replaces only the partitions that receive rows."""
+"""Spark's overwrite modes: `static` replaces all rows, `dynamic` those of the partitions that receive rows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from ducklake_lab.errors import UnsupportedFeatureError, UsageError
+from ducklake_lab.errors import UnsupportedFeatureError, UsageError, did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -13,24 +13,31 @@ if TYPE_CHECKING:
 SETTING = "spark.sql.sources.partitionOverwriteMode"
 OPTION = SETTING.rpartition(".")[2]
 
+OverwriteMode = Literal["static", "dynamic"]
 
-def check_static(mode: str | None, name: str = OPTION) -> None:
-    """Raises for a dynamic overwrite, because an overwrite here replaces all rows of the table.
+
+def overwrite_mode(mode: str | None, name: str = OPTION) -> OverwriteMode:
+    """Returns the mode of an option or setting; static by default.
 
     Raises:
-        UnsupportedFeatureError: the mode is `dynamic`.
         UsageError: the mode is unknown.
     """
     folded = (mode or "static").casefold()
+    if folded == "static":
+        return "static"
     if folded == "dynamic":
+        return "dynamic"
+    raise UsageError(f"{name} is static or dynamic, not {mode}.{did_you_mean(folded, ('static', 'dynamic'))}")
+
+
+def check_static(frame: DataFrame) -> None:
+    """Raises for a DataFrame whose session overwrites partitions only, where all rows would be replaced.
+
+    Raises:
+        UnsupportedFeatureError: the mode is `dynamic`.
+    """
+    if overwrite_mode(frame.sparkSession.conf.get(SETTING, None), SETTING) == "dynamic":
         raise UnsupportedFeatureError(
-            f"{name}=dynamic is not supported: an overwrite replaces all rows of a lake's table. "
-            "Delete the rows of the partitions and append, or set it to static."
+            f"{SETTING}=dynamic is not supported by session.write, whose overwrite replaces all rows of a table. "
+            'Use format("ducklake"), or set it to static.'
         )
-    if folded != "static":
-        raise UsageError(f"{name} is static, not {mode}.")
-
-
-def check_session(frame: DataFrame) -> None:
-    """Raises as `check_static`, for the setting of a DataFrame's session."""
-    check_static(frame.sparkSession.conf.get(SETTING, None), SETTING)

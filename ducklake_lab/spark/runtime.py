@@ -1,4 +1,4 @@
-"""Starts Spark, or uses the active session, and makes the settings for reading and writing lakes."""
+"""Starts Spark, or uses the active session, and opens a session with the settings for reading and writing lakes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from weakref import WeakKeyDictionary
 
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.logger import PySparkLogger
@@ -58,6 +61,22 @@ _TIME_ZONE = "spark.sql.session.timeZone"
 _start_lock = threading.Lock()
 
 
+@dataclass(slots=True)
+class _Claim:
+    """The settings of a user's session that queries run in.
+
+    Attributes:
+        count: engines that use it.
+        before: the former values of changed settings; None for those that were not set.
+    """
+
+    count: int = 0
+    before: Mapping[str, str | None] = field(default_factory=dict)
+
+
+_claims: WeakKeyDictionary[SparkSession, _Claim] = WeakKeyDictionary()
+
+
 def start(config: Mapping[str, str] | None = None) -> SparkSession:
     """Returns the active session, or starts one: local, unless SPARK_REMOTE or `spark.master` is set.
 
@@ -77,7 +96,6 @@ def start(config: Mapping[str, str] | None = None) -> SparkSession:
             except (PySparkException, RuntimeError, OSError) as error:
                 first = next(iter(str(error).splitlines()), type(error).__name__)
                 raise SparkError(f"Spark could not start: {first}") from error
-        configure(spark)
         return spark
 
 
@@ -89,30 +107,95 @@ def active() -> SparkSession | None:
         return None
 
 
-def configure(spark: SparkSession) -> None:
-    """Makes the required settings in the user's session; keeps its other settings."""
-    for key, value in REQUIRED.items():
-        if spark.conf.get(key, None) != value:
-            spark.conf.set(key, value)
+def own_session(spark: SparkSession) -> SparkSession:
+    """Returns a session for this package's own queries beside the user's, with the required settings.
+
+    Both share the jobs, tables and cached rows of one Spark. Views, functions and settings of each are its own; the new
+    one begins with the settings of the user's. A plan keeps the settings it was analyzed with, and its files those of
+    the session that reads them, so a DataFrame of this session gives the same rows in the user's.
+
+    Spark Connect analyzes a plan anew for each use. There, it is the user's session, with the required settings until
+    `give_back` was called as often.
+    """
+    if is_connect(spark):
+        claim = _claims.setdefault(spark, _Claim())
+        claim.count += 1
+        claim.before = {**configure(spark), **claim.before}
+        return spark
+    own = spark.newSession()
+    before = own.conf.getAll
+    for key, value in spark.conf.getAll.items():
+        if before.get(key) != value and own.conf.isModifiable(key):
+            own.conf.set(key, value)
+    configure(own)
+    return own
+
+
+def give_back(own: SparkSession) -> None:
+    """Gives up a session of `own_session`; the last one of a Spark Connect client restores the user's settings."""
+    claim = _claims.get(own)
+    if claim is None:
+        return
+    claim.count -= 1
+    if claim.count or not is_alive(own):
+        return
+    del _claims[own]
+    for key, value in claim.before.items():
+        if value is None:
+            own.conf.unset(key)
+        else:
+            own.conf.set(key, value)
+
+
+def configure(spark: SparkSession) -> Mapping[str, str | None]:
+    """Makes the required settings; keeps the other settings. Returns the former values of what it changed."""
     excluded = [rule.strip() for rule in (spark.conf.get(_EXCLUDED, None) or "").split(",") if rule.strip()]
-    if missing := [rule for rule in _FAILING if rule not in excluded]:
-        spark.conf.set(_EXCLUDED, ",".join([*excluded, *missing]))
+    excluded += [rule for rule in _FAILING if rule not in excluded]
+    return _change(spark, {**REQUIRED, _EXCLUDED: ",".join(excluded)})
 
 
-def set_time_zone(spark: SparkSession, name: str) -> None:
-    """Sets the time zone in which later queries read and show times.
+def _change(spark: SparkSession, settings: Mapping[str, str]) -> Mapping[str, str | None]:
+    before = {key: spark.conf.get(key, None) for key in settings}
+    changed = {key: value for key, value in before.items() if value != settings[key]}
+    for key in changed:
+        spark.conf.set(key, settings[key])
+    return changed
+
+
+def set_time_zone(own: SparkSession, name: str) -> None:
+    """Sets the time zone in which later queries of an own session read and show times.
 
     Raises:
         UnsupportedFeatureError: Spark does not know the zone.
     """
-    if spark.conf.get(_TIME_ZONE, None) == name:
-        return
     try:
-        spark.conf.set(_TIME_ZONE, name)
+        changed = _change(own, {_TIME_ZONE: name})
     except PySparkException:
         raise UnsupportedFeatureError(
             f'Spark does not know the time zone "{name}"; SET TimeZone to another, such as UTC.'
         ) from None
+    if changed and (claim := _claims.get(own)) is not None:
+        claim.before = {**changed, **claim.before}
+
+
+@contextmanager
+def acting(spark: SparkSession) -> Iterator[None]:
+    """Makes a session the active one of this thread in the block: Spark reads its settings where it makes expressions."""
+    if is_connect(spark):
+        yield
+        return
+    assert spark._jvm is not None
+    sessions = spark._jvm.org.apache.spark.sql.classic.SparkSession
+    before, known = sessions.getActiveSession(), SparkSession._activeSession
+    sessions.setActiveSession(spark._jsparkSession)
+    try:
+        yield
+    finally:
+        SparkSession._activeSession = known  # PySpark's createDataFrame replaces it
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
 
 
 def is_alive(spark: SparkSession) -> bool:
@@ -170,7 +253,7 @@ def _connect(remote: str, config: Mapping[str, str]) -> SparkSession:
 
 
 def _launch(config: Mapping[str, str]) -> SparkSession:
-    return _build(SparkSession.builder, {**_local(), **REQUIRED, **config})
+    return _build(SparkSession.builder, {**_local(), **config})
 
 
 def _build(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession:

@@ -25,6 +25,7 @@ from ducklake_lab.model.entries import ROW_ID_COLUMN, ROW_ID_FIELD, Column, Tabl
 from ducklake_lab.model.files import WrittenFile
 from ducklake_lab.parallel import in_parallel
 from ducklake_lab.spark import arrow_writer
+from ducklake_lab.spark.frames import of_session
 from ducklake_lab.spark.objects import reach
 from ducklake_lab.spark.partitions import (
     check_partition,
@@ -33,7 +34,6 @@ from ducklake_lab.spark.partitions import (
     keys_of_path,
     with_keys,
 )
-from ducklake_lab.spark.runtime import configure
 from ducklake_lab.spark.statistics import column_statistics, leaf_columns, read_footer
 from ducklake_lab.spark.types import FIELD_ID, spark_type, stored_field, to_stored
 from ducklake_lab.storage import Storage, is_local, join
@@ -84,9 +84,8 @@ def write(
     check_partition(table)
     for column in table.columns:
         spark_type(column.data_type)
-    configure(spark)
     keeps_ids = len(df.columns) > len(table.columns)
-    frame = with_keys(_cast(df, table, keeps_ids), table)
+    frame = with_keys(_cast(of_session(spark, df), table, keeps_ids), table)
     names = key_names(table)
     if names:
         order = [_ORDER] if ordered else []

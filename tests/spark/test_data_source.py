@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -64,7 +67,8 @@ def test_filters_skip_files(uri: str, spark: SparkSession, tmp_path: Path) -> No
         ({}, "needs a lake and a table"),
         ({"table": "tt"}, "Did you mean"),
         ({"table": "t", "versoin": "1"}, "Did you mean version"),
-        ({"table": "t", "version": "x"}, "is a snapshot id"),
+        ({"table": "t", "version": "x"}, "x"),
+        ({"table": "t", "starting_version": "x"}, "is a snapshot id"),
     ],
 )
 def test_bad_options_are_named(uri: str, spark: SparkSession, options: dict[str, str], message: str) -> None:
@@ -123,32 +127,145 @@ def _partitioned(uri: str, spark: SparkSession, tmp_path: Path) -> Any:
     return spark.range(3).selectExpr("3 AS day", "id AS i")
 
 
+def _rows_of_days(uri: str, spark: SparkSession) -> list[tuple[object, ...]]:
+    with dl.connect(uri, spark=spark) as session:
+        return session.sql("SELECT day, count(*), sum(i) FROM days GROUP BY day ORDER BY day").fetchall()
+
+
 @pytest.mark.parametrize("name", ["partitionOverwriteMode", "PARTITIONOVERWRITEMODE"])
-def test_dynamic_overwriting_is_refused(uri: str, spark: SparkSession, tmp_path: Path, name: str) -> None:
+def test_an_overwrite_replaces_the_partitions_that_receive_rows(
+    uri: str, spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    rows = _partitioned(uri, spark, tmp_path)
+    before = _rows_of_days(uri, spark)
+    others = [row for row in before if row[0] != 3]
+    writer = rows.write.format("ducklake").option("table", "days").mode("overwrite")
+    writer.option(name, "Dynamic").save(uri)
+    expected = sorted([*others, (3, 3, 3)])
+    assert _rows_of_days(uri, spark) == expected
+    # a row in the catalog belongs to its partition, too
+    with dl.connect(uri, spark=spark) as session:
+        session.sql("INSERT INTO days VALUES (3, 1000), (4, 1000), (NULL, 1)")
+        assert session.table("days").files().inlined_rows == 3
+    writer.option(name, "dynamic").save(uri)
+    kept = [(d, n + 1, s + 1000) if d == 4 else (d, n, s) for d, n, s in expected]
+    assert _rows_of_days(uri, spark) == [*kept, (None, 1, 1)]
+    # nothing is replaced by nothing
+    rows.where("i < 0").write.format("ducklake").options(table="days", **{name: "dynamic"}).mode("overwrite").save(uri)
+    assert _rows_of_days(uri, spark) == [*kept, (None, 1, 1)]
+
+
+def test_sparks_setting_chooses_how_to_overwrite(uri: str, spark: SparkSession, tmp_path: Path) -> None:
     rows = _partitioned(uri, spark, tmp_path)
     setting = "spark.sql.sources.partitionOverwriteMode"
-    writer = rows.write.format("ducklake").option("table", "days").mode("overwrite")
     before = spark.conf.get(setting)
+    spark.conf.set(setting, "dynamic")
     try:
-        with pytest.raises(Exception, match=rf"(?i){name}=dynamic is not supported"):
-            writer.option(name, "Dynamic").save(uri)
-        spark.conf.set(setting, "dynamic")
-        with pytest.raises(Exception, match=f"{setting}=dynamic is not supported"):
-            rows.write.format("ducklake").option("table", "days").mode("overwrite").save(uri)
-        with dl.connect(uri, spark=spark) as session:
-            with pytest.raises(dl.UnsupportedFeatureError, match=f"{setting}=dynamic"):
-                session.write(rows, "days", mode="overwrite")
-            assert session.sql("SELECT count(*) FROM days").fetchall() == [(50,)]
-            session.write(rows, "days")
-        rows.write.format("ducklake").option("table", "days").mode("append").save(uri)
-        with dl.connect(uri, spark=spark) as session:
-            assert session.sql("SELECT count(*) FROM days").fetchall() == [(56,)]
+        rows.write.format("ducklake").option("table", "days").mode("overwrite").save(uri)
+        assert len(_rows_of_days(uri, spark)) == 5
+        with (
+            dl.connect(uri, spark=spark) as session,
+            pytest.raises(dl.UnsupportedFeatureError, match=f"{setting}=dynamic"),
+        ):
+            session.write(rows, "days", mode="overwrite")
         # the option goes before the setting, as in Spark
-        rows.write.format("ducklake").options(table="days", **{name: "STATIC"}).mode("overwrite").save(uri)
+        rows.write.format("ducklake").options(table="days", partitionOverwriteMode="STATIC").mode("overwrite").save(uri)
     finally:
         spark.conf.set(setting, before)
+    assert _rows_of_days(uri, spark) == [(3, 3, 3)]
+
+
+def test_files_under_other_keys_are_not_overwritten(uri: str, spark: SparkSession, tmp_path: Path) -> None:
+    rows = _partitioned(uri, spark, tmp_path)
+    writer = rows.write.format("ducklake").options(table="days", partitionOverwriteMode="dynamic").mode("overwrite")
     with dl.connect(uri, spark=spark) as session:
-        assert session.sql("SELECT count(*) FROM days").fetchall() == [(3,)]
+        session.sql("ALTER TABLE days SET PARTITIONED BY (i)")
+        before = session.current_snapshot().snapshot_id
+    with pytest.raises(Exception, match="was written under other partition keys"):
+        writer.save(uri)
+    with dl.connect(uri, spark=spark) as session:
+        assert session.current_snapshot().snapshot_id == before
+        session.sql("CREATE TABLE exact (day DOUBLE); ALTER TABLE exact SET PARTITIONED BY (day)")
+    with pytest.raises(Exception, match="Overwriting partitions by day is not supported, as it is DOUBLE"):
+        spark.range(3).selectExpr("CAST(id AS DOUBLE) AS day").write.format("ducklake").options(
+            table="exact", partitionOverwriteMode="dynamic"
+        ).mode("overwrite").save(uri)
+
+
+def test_names_of_other_formats(uri: str, spark: SparkSession) -> None:
+    def load(**options: str) -> Any:
+        return spark.read.format("ducklake").options(table="t", **options).load(uri)
+
+    with dl.connect(uri, alias="lake", spark=spark) as session:
+        moment = sorted(entry.info.snapshot_time for entry in session.snapshots())[3]
+        expected = session.table("t").changes(4, 5).fetchall()
+        at = session.table("t", at=moment).arrow().column("id").to_pylist()
+    assert _ids(load(versionAsOf="2")) == list(range(200))
+    assert _ids(load(timestampAsOf=moment.isoformat())) == sorted(at)
+    feed = load(readChangeFeed="true", startingVersion="4", endingVersion="5")
+    assert feed.columns == ["snapshot_id", "rowid", "change_type", "id", "name", "k"]
+    assert sorted(map(tuple, feed.collect())) == sorted(expected)
+    assert len(expected) > 1
+    for options, message in (
+        ({"mergeSchema": "true"}, "does not support the option mergeSchema"),
+        ({"versionAsOf": "1", "timestampAsOf": moment.isoformat()}, "not both"),
+        ({"version": "1", "versionAsOf": "2"}, "are the same"),
+        ({"readChangeFeed": "true"}, "needs the option startingVersion"),
+        ({"readChangeFeed": "true", "startingVersion": "5", "endingVersion": "4"}, "is after the last"),
+        ({"readChangeFeed": "maybe"}, "is true or false"),
+        ({"verionAsOf": "1"}, "Did you mean versionAsOf"),
+    ):
+        with pytest.raises(Exception, match=message):
+            load(**options).collect()
+
+
+def test_columns_are_chosen_by_name(uri: str, spark: SparkSession) -> None:
+    def reader() -> Any:
+        return spark.read.format("ducklake").option("table", "t")
+
+    frame = reader().schema("K bigint, id bigint").load(uri)
+    assert frame.columns == ["K", "id"]
+    assert [tuple(row) for row in frame.where("id IN (1000, 2)").orderBy("id").collect()] == [(2, 2), (7, 1000)]
+    assert reader().option("columns", "name, id").load(uri).columns == ["name", "id"]
+    with pytest.raises(Exception, match='"id" is bigint, not int'):
+        reader().schema("id int").load(uri).collect()
+    with pytest.raises(Exception, match='no column "nme"'):
+        reader().option("columns", "nme").load(uri)
+
+
+def test_a_write_of_an_application_happens_once(uri: str, spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.range(2000, 2010).selectExpr("id", "'x' AS name", "CAST(9 AS BIGINT) AS k").coalesce(1)
+    options = {
+        "table": "t",
+        "txnAppId": "nightly",
+        "author": "Ada",
+        "message": "load",
+        "userMetadata": "run 7",
+        "maxRecordsPerFile": "4",
+        "compression": "zstd",
+    }
+    for version in ("1", "1", "2"):
+        rows.write.format("ducklake").options(**options, txnVersion=version).mode("append").save(uri)
+    with dl.connect(uri, spark=spark) as session:
+        assert session.sql("SELECT count(*) FROM t WHERE k = 9").fetchall() == [(20,)]
+        notes = [(e.info.author, e.info.commit_message, e.info.commit_extra_info) for e in session.snapshots()]
+        assert notes.count(("Ada", "load", "run 7")) == 2
+    counts = sorted(pq.read_metadata(file).num_rows for file in (tmp_path / "data").rglob("*.parquet"))
+    assert counts[:6] == [2, 2, 4, 4, 4, 4]
+    with pytest.raises(Exception, match="txnAppId and txnVersion together"):
+        rows.write.format("ducklake").options(table="t", txnAppId="nightly").mode("append").save(uri)
+    with pytest.raises(Exception, match='"zst" is no codec'):
+        rows.write.format("ducklake").options(table="t", compression="zst").mode("append").save(uri)
+
+
+def test_spark_finds_the_format_by_itself(uri: str, tmp_path: Path) -> None:
+    script = f"""
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+print(spark.read.format("ducklake").option("table", "t").load({uri!r}).count())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.strip() == "251", done.stderr[-2000:]
 
 
 def test_a_failed_write_leaves_neither_a_snapshot_nor_a_file(uri: str, spark: SparkSession, tmp_path: Path) -> None:

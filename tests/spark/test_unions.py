@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 import ducklake_lab as dl
 from ducklake_lab.engine.placement import Limits
+from ducklake_lab.spark import runtime
 
 SETUP = """
 CREATE TABLE o (id INTEGER, k VARCHAR, n INTEGER);
@@ -59,14 +61,14 @@ def test_both_engines_agree(query: str, lake: dl.Session) -> None:
     assert sorted(map(repr, there.fetchall())) == sorted(map(repr, here.fetchall()))
 
 
-def test_rules_that_the_user_excludes_stay_excluded(lake: dl.Session) -> None:
-    spark = lake.sql("SELECT 1", engine="spark").spark().sparkSession
-    setting, known = "spark.sql.optimizer.excludedRules", spark.conf.get("spark.sql.optimizer.excludedRules")
-    mine = "org.apache.spark.sql.catalyst.optimizer.CollapseWindow"
-    try:
-        spark.conf.set(setting, mine)
-        with dl.Session(spark=spark) as session:
-            session.sql("SELECT 1", engine="spark").spark()
-        assert spark.conf.get(setting).split(",") == [mine, *known.split(",")]
-    finally:
-        spark.conf.set(setting, known)
+def test_rules_that_the_user_excludes_stay_excluded(spark: SparkSession) -> None:
+    setting, mine = "spark.sql.optimizer.excludedRules", "org.apache.spark.sql.catalyst.optimizer.CollapseWindow"
+    if runtime.is_connect(spark):
+        pytest.skip("Spark Connect has one session")
+    users = spark.newSession()
+    users.conf.set(setting, mine)
+    own = runtime.own_session(users)
+    assert users.conf.get(setting) == mine
+    rules = str(own.conf.get(setting)).split(",")
+    assert rules[0] == mine
+    assert len(rules) == 3

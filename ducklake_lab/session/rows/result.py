@@ -209,26 +209,25 @@ class Result:
         return next(iter(python_rows(self.head(1), self.time_zone)), None)
 
     def spark(self) -> DataFrame:
-        """Returns a lazy Spark DataFrame of the rows; computes nothing."""
+        """Returns a lazy Spark DataFrame of the rows, in the user's session; computes nothing."""
         with self._turn():
-            return self._on_spark_now()
-
-    def _on_spark_now(self) -> DataFrame:
-        if self._given is not None:
+            if self._given is None:
+                if self._engine is None:
+                    raise ValueError("This result holds no rows.")
+                self._given = self._engine.handed_out(self._on_spark_now(self._engine))
             return self._given
+
+    def _on_spark_now(self, engine: SparkEngine) -> DataFrame:
         if self._frame is not None:
             # new columns: other results may have columns of the same tables, and be joined with this one
-            self._given = self._frame.toDF(*self._frame.columns)
-            return self._given
-        if self._engine is None:
-            raise ValueError("This result holds no rows.")
-        self._given = self._on_spark() if self._on_spark is not None else None
-        if self._given is not None:
-            return self._given
+            return self._frame.toDF(*self._frame.columns)
+        read = self._on_spark() if self._on_spark is not None else None
+        if read is not None:
+            return read
         from ducklake_lab.spark.frames import from_arrow_table
 
-        self._given = from_arrow_table(self._engine(), self.carried())
-        return self._given
+        with engine.acting() as spark:
+            return from_arrow_table(spark, self.carried())
 
     def view(self) -> RowsView:
         """Returns the rows for sorting, filtering and paging.

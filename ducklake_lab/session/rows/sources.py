@@ -333,18 +333,22 @@ class Sources:
         loaded = {source.view: self.load(source, info) for source in plan.sources}
         # only named parameters: a notebook passes all its variables, and Spark would convert each to a literal
         named = parameters(text, params) if params is not None else None
-        return Result(frame=self.spark_frame(plan, loaded, named), info=info, engine=self._engine)
+        return Result(frame=self.spark_frame(plan, loaded, named, as_user=True), info=info, engine=self._engine)
 
     def spark_frame(
-        self, plan: QueryPlan, loaded: Mapping[str, object], params: Mapping[str, object] | None = None
+        self,
+        plan: QueryPlan,
+        loaded: Mapping[str, object],
+        params: Mapping[str, object] | None = None,
+        as_user: bool = False,
     ) -> DataFrame:
-        """Returns a lazy, checked DataFrame of a plan over its sources."""
+        """Returns a lazy, checked DataFrame of a plan over its sources; `as_user` as in `SparkEngine.query`."""
 
         def made(rows: object) -> tuple[Hashable, Callable[[], DataFrame]]:
             return rows.key if isinstance(rows, Scan) else None, lambda: frame_of(rows, self._engine)
 
         sources = {view: made(rows) for view, rows in self._with_local(plan, loaded).items()}
-        return self._engine.query(plan.for_spark(), sources, params)
+        return self._engine.query(plan.for_spark(), sources, params, as_user)
 
     def run_frame(self, frame: DataFrame) -> None:
         """Computes all rows of a DataFrame and keeps none."""

@@ -90,8 +90,8 @@ class Copying:
         ]
         values = {name: value.strip("'\"") for name, value in options.items()}
         frame = self._sources.run(plan, purpose="change").spark()
-        with self._engine.running():
-            return export(frame, statement.path, kind, partitions, values)
+        with self._engine.running() as spark:
+            return export(spark, frame, statement.path, kind, partitions, values)
 
     def from_file(self, statement: op.CopyFrom) -> Result:
         """Runs COPY lake.table FROM; returns the number of inserted rows. DuckDB reads the file as for such a table."""
