@@ -23,6 +23,12 @@ _AWS = re.compile(
     r"AWS Error (?P<code>\w+)(?: \(HTTP status (?P<status>\d+)\))? during (?P<operation>\w+) operation"
     r"(?: \(HTTP status (?P<later>\d+)\))?: (?P<text>.*)"
 )
+#: Text of Google's client about a request, with the store's own message.
+_GOOGLE = re.compile(
+    r"google::cloud::Status\((?P<code>\w+): (?:.*with a last message of )?(?P<text>.*?) error_info=", re.DOTALL
+)
+#: Text of pyarrow about a stream that is closed, as that of a file is that Google's store refuses.
+_CLOSED = "I/O operation on closed file"
 #: Characters of a reason that are shown.
 _WIDTH = 300
 
@@ -60,12 +66,19 @@ def saying(path: str, what: str) -> Iterator[None]:
         raise DataFileError(f"The file {path} does not exist.") from None
     except (OSError, pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DataFileError(f"The file {path} cannot be {what}: {_reason(error)}.") from None
+    except ValueError as error:
+        if str(error) != _CLOSED:
+            raise
+        raise DataFileError(f"The file {path} cannot be {what}: the object store refuses it.") from None
 
 
 def _reason(error: BaseException) -> str:
     errno = getattr(error, "errno", None)
     if errno:
         return os.strerror(errno)
+    found = _GOOGLE.search(str(error))
+    if found is not None:
+        return f"the object store fails with {found['code']}: {' '.join(found['text'].split())[:_WIDTH].rstrip('.')}"
     found = _AWS.search(str(error))
     if found is None:
         return _first_line(error).rstrip(".")[:_WIDTH]

@@ -155,5 +155,31 @@ def access_to(url: str) -> S3Access:
     return _of_the_machine()
 
 
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Holds the keys that requests are signed with."""
+
+    key_id: str
+    secret: str = field(repr=False)
+    token: str | None = field(repr=False)
+
+
+def keys_of(access: S3Access) -> Keys | None:
+    """Return the keys of an access, else those of the environment or the machine's profile.
+
+    None where others find them: a role of the machine, or single sign-on.
+    """
+    key_id, secret, token = access.key_id, access.secret, access.session_token
+    if key_id is None:
+        found = [os.environ.get(f"AWS_{key}") for key in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")]
+        key_id, secret, token = found
+    if not key_id:
+        try:
+            key_id, secret, token = _profile(os.environ.get("AWS_PROFILE") or "default")
+        except (UsageError, configparser.Error):
+            return None
+    return Keys(key_id, secret, token or None) if key_id and secret else None
+
+
 def _of_the_machine() -> S3Access:
     return S3Access(endpoint=_endpoint(), region=os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION"))

@@ -22,6 +22,7 @@ from pyarrow import fs
 from ducklake_lab.errors import DataFileError
 from ducklake_lab.filesystems import OBJECTS, URL, resolve, saying
 from ducklake_lab.parallel import in_parallel
+from ducklake_lab.unfinished_uploads import abort_uploads
 
 #: Characters that java.net.URI leaves alone in a path, beside letters and digits.
 _URI_SAFE = "_-!.~'()*:@&=+$,;/"
@@ -355,7 +356,7 @@ class Storage:
     def _writing(self, path: str, *, is_new: bool) -> Iterator[pa.NativeFile]:
         """A stream that is closed in the end, also after a failure: some stores say only then that they refuse the file."""
         filesystem, _, inner = resolve(path)
-        with saying(path, "written"):
+        with saying(path, "written"), _aborting(path, is_new=is_new):
             sink = filesystem.open_output_stream(inner)
             try:
                 try:
@@ -402,6 +403,17 @@ class Storage:
         filesystem, _, inner = resolve(path)
         with saying(path, "read"):
             return filesystem.get_file_info(inner.rstrip("/") or "/")
+
+
+@contextmanager
+def _aborting(path: str, *, is_new: bool) -> Iterator[None]:
+    """Leaves no parts of a file that fails; one whose name the user gave may be another client's upload as well."""
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            abort_uploads(path)
+        raise
 
 
 def _local(path: str) -> str:

@@ -11,8 +11,9 @@ from typing import Any, Literal
 
 from tests.object_store import ObjectStore, object_store
 
-#: What a request is for: one object in one request, or in parts that are begun, sent and ended; a copy; and the rest.
-Kind = Literal["PUT", "BEGIN", "PART", "END", "COPY", "DELETE", "LIST", "GET", "HEAD"]
+#: What a request is for: one object in one request, or in parts that are begun, sent, ended or aborted, or the list of
+#: those that were begun; a copy; and the rest.
+Kind = Literal["PUT", "BEGIN", "PART", "END", "ABORT", "UPLOADS", "COPY", "DELETE", "LIST", "GET", "HEAD"]
 #: What is written by: all that a store may refuse of a file.
 WRITES: tuple[Kind, ...] = ("PUT", "BEGIN", "PART", "END", "COPY")
 #: A status that is answered; or: the connection is closed before it is done, or after, or amid the body; it takes seconds.
@@ -46,6 +47,10 @@ class FaultyStore(ObjectStore):
             yield
         finally:
             self.fault = None
+
+    def uploads(self, bucket: str) -> list[str]:
+        """Return the keys of the uploads in parts that were begun, and neither ended nor aborted."""
+        return [upload["Key"] for upload in self.client().list_multipart_uploads(Bucket=bucket).get("Uploads", ())]
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         fault = self.fault
@@ -94,6 +99,10 @@ def kind_of(environ: dict[str, Any]) -> Kind | None:
         return "BEGIN" if query.startswith("uploads") else "END" if "uploadId" in query else "DELETE"
     if method == "PUT":
         return "PART" if "partNumber" in query else "COPY" if "HTTP_X_AMZ_COPY_SOURCE" in environ else "PUT"
+    if method == "GET" and query.startswith(("uploads", "encoding-type")):
+        return "UPLOADS"
+    if method == "DELETE" and "uploadId" in query:
+        return "ABORT"
     return method if method in ("GET", "HEAD", "DELETE") else None
 
 

@@ -23,6 +23,14 @@ class ObjectStore:
         self.endpoint = ""
         self._app = DomainDispatcherApplication(create_backend_app)
 
+    def client(self) -> Any:
+        """Return a client of the AWS SDK for Python."""
+        import boto3
+
+        return boto3.client(
+            "s3", endpoint_url=self.endpoint, region_name="us-east-1", aws_access_key_id="k", aws_secret_access_key="s"
+        )
+
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         method = environ["REQUEST_METHOD"]
         self.requests["LIST" if "list-type" in environ.get("QUERY_STRING", "") else method] += 1
@@ -35,8 +43,6 @@ class ObjectStore:
 @contextmanager
 def object_store(*buckets: str, store: ObjectStore | None = None) -> Iterator[ObjectStore]:
     """Runs one with empty buckets while the block does."""
-    import boto3
-
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     store = store or ObjectStore()
     server = make_server("127.0.0.1", 0, store, threaded=True)
@@ -44,9 +50,7 @@ def object_store(*buckets: str, store: ObjectStore | None = None) -> Iterator[Ob
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        client = boto3.client(
-            "s3", endpoint_url=store.endpoint, region_name="us-east-1", aws_access_key_id="k", aws_secret_access_key="s"
-        )
+        client = store.client()
         for bucket in buckets:
             client.create_bucket(Bucket=bucket)
         store.requests.clear()

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from ducklake_lab.redaction import hide
@@ -73,10 +74,10 @@ class Stream:
 
 
 def active_queries(sessions: Iterable[SparkSession | None]) -> list[Any]:
-    """The streaming queries that run now, of the given sessions and of the active one; none where Spark has ended."""
+    """The streaming queries that run now, of the given sessions and of this process's; none where Spark has ended."""
     found: dict[str, Any] = {}
     try:
-        for session in (*sessions, SparkSession.getActiveSession()):
+        for session in (*sessions, _current()):
             if session is not None:
                 found |= {str(query.runId): query for query in session.streams.active}
     except Exception as error:
@@ -84,6 +85,14 @@ def active_queries(sessions: Iterable[SparkSession | None]) -> list[Any]:
             raise
         return []
     return list(found.values())
+
+
+def _current() -> SparkSession | None:
+    """Return the active session, or else the default one: threads, and one that was interrupted, have no active session."""
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError:
+        return None
 
 
 def _first_line(error: BaseException) -> str:

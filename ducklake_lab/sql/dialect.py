@@ -212,6 +212,11 @@ class DuckLakeSql(DuckDB):
                 return self.expression(exp.Placeholder(this=self._prev.text)).update_positions(self._prev)
             return None
 
+        def _parse_alias(self, this: exp.Expr | None, explicit: bool = False) -> exp.Expr | None:
+            # DuckDB takes `1 AS ''` for `1`.
+            found = super()._parse_alias(this, explicit=explicit)
+            return found.this if isinstance(found, exp.Alias) and found is not this and not found.alias else found
+
         def _parse_expression(self) -> exp.Expr | None:
             # The base parser reads any token before a colon as an alias (`alias: expression`), in `select :x` too.
             if self._next.token_type == TokenType.COLON and not self._prefix_alias():
@@ -346,14 +351,6 @@ class DuckLakeSql(DuckDB):
             if first is not None and (first.token_type == TokenType.FROM or (is_values and has_row)):
                 return this
             return super()._parse_schema(this)
-
-        def _parse_struct_types(self, type_required: bool = False) -> exp.Expr | None:
-            # The base parser reads `map` as a type, which is right only before a parenthesis.
-            if self._match(TokenType.MAP) and not self._match(TokenType.L_PAREN, advance=False):
-                return self._parse_column_def(exp.to_identifier(self._prev.text))
-            if self._prev and self._prev.token_type == TokenType.MAP:
-                self._retreat(self._index - 1)
-            return super()._parse_struct_types(type_required=type_required)
 
         def _parse_bracket_key_value(self, is_map: bool = False) -> exp.Expr | None:
             # The base parser reads `{interval: 1}` and `{map: 1}` as a value and a type.

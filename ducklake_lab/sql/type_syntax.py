@@ -45,3 +45,14 @@ class TypeParser(OperatorParser):
             self.raise_error(f"Type {written} takes no size")
         element.meta.setdefault(WRITTEN_TYPE, written)
         return kind
+
+    def _parse_struct_types(self, type_required: bool = False) -> exp.Expr | None:
+        # The base parser reads a text as the name of a field, even an empty one.
+        if self._match(TokenType.STRING, advance=False):
+            self.raise_error("The name of a field was expected")
+        # The base parser reads `map` as a type, which is right only before a parenthesis.
+        if self._match(TokenType.MAP) and not self._match(TokenType.L_PAREN, advance=False):
+            return self._parse_column_def(exp.to_identifier(self._prev.text))
+        if self._prev and self._prev.token_type == TokenType.MAP:
+            self._retreat(self._index - 1)
+        return super()._parse_struct_types(type_required=type_required)

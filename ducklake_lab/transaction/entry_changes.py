@@ -95,7 +95,8 @@ class EntryChanges:
     def create_schema(self, name: str) -> Schema:
         """Adds a schema; of a nested one the name is its path, see `schema_path`."""
         if self.state.find_schema(name) is not None:
-            raise EntryExistsError(f"There is a schema {name} already; use CREATE SCHEMA IF NOT EXISTS to keep it.")
+            shown = name or '""'
+            raise EntryExistsError(f"There is a schema {shown} already; use CREATE SCHEMA IF NOT EXISTS to keep it.")
         uuid = new_uuid()
         *outer, own = path_parts(name)
         if outer:

@@ -227,6 +227,14 @@ def run_cell(page: Page, index: int) -> None:
     page.keyboard.press("Control+Enter")
 
 
+def wait_for_kernel(page: Page) -> None:
+    """Waits until the kernel takes cells again: after an error it drops those that are sent before it has come to its queue's end.
+
+    It answers what is no cell in turn, behind the end of that.
+    """
+    page.evaluate("window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.requestKernelInfo()")
+
+
 # JupyterLab's own command hides the page for a moment, by which focus is lost and what was scrolled is at its top.
 _WEAR = """async (theme) => {
     const { body } = document;

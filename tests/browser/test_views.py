@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.first_paint import first_paint
-from tests.browser.lab import Lab, Screenshot, brightness, close, run_all, run_cell, serious, themes
+from tests.browser.lab import Lab, Screenshot, brightness, close, run_all, run_cell, serious, themes, wait_for_kernel
 
 pytestmark = pytest.mark.sampled(5)
 
@@ -94,9 +94,8 @@ def test_errors_are_one_line_and_stop_the_run(lab: Lab, screenshot: Screenshot):
     screenshot(page, "progress")
     page.evaluate("window.jupyterapp.commands.execute('notebook:interrupt-kernel')")
     expect(running).to_have_text(re.compile(r"^\s*Interrupted: the running statement was cancelled\.\s*$"))
-    # the kernel drops what is asked for before it has answered for the interrupted cell
     expect(page.locator(".jp-CodeCell .jp-InputPrompt").nth(3)).not_to_contain_text("*")
-    page.wait_for_timeout(500)
+    wait_for_kernel(page)
     run_cell(page, 4)
     expect(page.locator(".jp-CodeCell").nth(4).locator(".jp-OutputArea-output")).to_contain_text("42", timeout=60_000)
     screenshot(page, "interrupted")

@@ -168,8 +168,7 @@ def changes(rng: random.Random) -> list[str]:
     ]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
+CASES = pytest.mark.parametrize(
     ("seed", "before", "limits"),
     [
         (0, "", Limits()),
@@ -181,21 +180,17 @@ def changes(rng: random.Random) -> list[str]:
         (6, "CALL lake.set_option('data_inlining_row_limit', 0)", Limits(change=0)),
     ],
 )
-def test_rows_that_differ_are_those_that_a_restore_moves(
-    seed: int,
-    before: str,
-    limits: Limits,
-    lake_uri: Callable[..., str],
-    tmp_path: Path,
-    reference: duckdb.DuckDBPyConnection,
-) -> None:
-    rng, uri = random.Random(seed), lake_uri()
+
+
+def numbers_are_those_of_rows(seed: int, before: str, limits: Limits, uri: str, folder: Path) -> History:
+    """Restores at random among changes at random, and compares the numbers of each; returns what the snapshots hold."""
+    rng = random.Random(seed)
 
     def rows(at: int | None = None) -> set[Any]:
         when = "" if at is None else f" AT (VERSION => {at})"
         return set(session.sql(f"SELECT rowid, i, s, x::VARCHAR FROM t{when}", engine="duckdb").fetchall())
 
-    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", limits=limits) as session:
+    with dl.connect(uri, alias="lake", data_path=f"{folder}/data", limits=limits) as session:
         session.sql("CREATE TABLE t (i BIGINT, s VARCHAR, x DOUBLE)")
         session.sql(before)
         session.sql("INSERT INTO t SELECT i, 'a', i / 4 FROM range(1000) AS r(i)")
@@ -219,10 +214,32 @@ def test_rows_that_differ_are_those_that_a_restore_moves(
             assert (entry.rows_added, entry.rows_removed) == (len(expected - had), len(had - expected))
             assert entry.kind == "restore"
             assert entry.changes == (f"restored main.t to snapshot {to}",)
-        history = our_history(session, "duckdb")
+        return our_history(session, "duckdb")
+
+
+@pytest.mark.slow
+@CASES
+def test_rows_that_differ_are_those_that_a_restore_moves(
+    seed: int,
+    before: str,
+    limits: Limits,
+    lake_uri: Callable[..., str],
+    tmp_path: Path,
+    reference: duckdb.DuckDBPyConnection,
+) -> None:
+    uri = lake_uri()
+    history = numbers_are_those_of_rows(seed, before, limits, uri, tmp_path)
     assert {key: [row[:1] + row[2:] for row in rows] for key, rows in reference_history(reference, uri).items()} == {
         key: [row[:1] + row[2:] for row in rows] for key, rows in history.items()
     }
+
+
+@pytest.mark.slow
+@CASES
+def test_numbers_of_restores_on_mysql(
+    seed: int, before: str, limits: Limits, new_catalog: Callable[..., str], tmp_path: Path
+) -> None:
+    assert numbers_are_those_of_rows(seed, before, limits, new_catalog("mysql"), tmp_path)
 
 
 def test_a_tag_and_a_time_are_targets_as_an_id_is(session: dl.Session) -> None:
@@ -261,13 +278,14 @@ def test_what_a_user_notes_of_a_commit_stays(session: dl.Session, given: str, ke
 @pytest.mark.parametrize("kind", ["VARCHAR", "VARIANT", "GEOMETRY"])
 @pytest.mark.parametrize("limits", [Limits(), Limits(change=0)], ids=["here", "large"])
 def test_rewritten_files_do_not_count(kind: str, limits: Limits, lake_uri: Callable[..., str], tmp_path: Path) -> None:
-    with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+    uri = lake_uri()
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
         session.sql("CALL lake.set_option('data_inlining_row_limit', 0)")
         value = {"VARCHAR": "'v'", "VARIANT": "i::VARIANT", "GEOMETRY": "'POINT (1 2)'::GEOMETRY"}[kind]
         session.sql(f"CREATE TABLE t AS SELECT i, {value} AS v FROM range(400) AS r(i)")
         session.sql("DELETE FROM t WHERE i % 4 = 0; CALL lake.rewrite_data_files(delete_threshold => 0)")
         session.sql("DELETE FROM t WHERE i % 4 = 1; CALL lake.rewrite_data_files(delete_threshold => 0)")
-    with dl.connect(lake_uri(), alias="lake", limits=limits) as session:
+    with dl.connect(uri, alias="lake", limits=limits) as session:
         made = session.sql("SELECT min(snapshot_id) FROM lake.snapshots() WHERE changes::VARCHAR LIKE '%inserted%'")
         to = made.fetchone()[0]
         had, then = (

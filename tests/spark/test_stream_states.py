@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
 import time
 from pathlib import Path
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 from pyspark.sql import DataFrame, SparkSession
 
+from ducklake_lab.magics import streams
 from ducklake_lab.spark.streams import Stream, StreamState, active_queries
 from ducklake_lab.widgets.stream import StreamView, facts
 
@@ -55,3 +60,38 @@ def test_the_first_line_of_an_error(spark: SparkSession) -> None:
     assert "\n" not in state.error and "hunter2" not in state.error
     assert "it broke" in state.error, state.error
     assert "<here>" not in StreamView(stream).still()
+
+
+@pytest.mark.anywhere
+def test_a_cell_that_waits_for_its_query(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell = InteractiveShell()
+    shown: list[StreamView] = []
+    waiting = threading.Event()
+
+    def show(view: StreamView) -> None:
+        shown.append(view)
+        # the user stops the cell when its query is seen
+        assert waiting.wait(60)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def wait_for_its_end() -> None:
+        waiting.set()
+        query.awaitTermination()
+
+    monkeypatch.setattr(streams, "display", show)
+    streams.StreamCells(shell, list)
+    shell.events.trigger("pre_run_cell", None)
+    query = spark.readStream.format("rate").load().writeStream.format("memory").queryName("waited").start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            wait_for_its_end()
+        shell.events.trigger("post_run_cell", None)
+        assert [view.name for view in shown] == ["waited"] and query.isActive
+        # an interrupt takes the active session from the thread
+        assert str(query.runId) in {str(one.runId) for one in active_queries([])}
+        assert spark.range(3).count() == 3
+        shell.events.trigger("pre_run_cell", None)
+        shell.events.trigger("post_run_cell", None)
+        assert len(shown) == 1
+    finally:
+        query.stop()

@@ -15,7 +15,11 @@ from pathlib import Path
 import pytest
 
 #: Files with tests marked `anywhere`, which run together, and how many such tests they have at least.
-_FILES = {("test_session.py",): 15, ("test_reader.py",): 14, ("test_deletes.py", "test_row_by_row.py"): 5}
+_FILES = {
+    ("test_session.py",): 15,
+    ("test_reader.py",): 14,
+    ("test_deletes.py", "test_row_by_row.py", "test_stream_states.py"): 6,
+}
 
 
 @pytest.mark.timeout(900)

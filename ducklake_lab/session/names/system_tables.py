@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 
@@ -84,6 +85,17 @@ class SystemTables:
         self._allowed = MOST_EXPANSIONS
         # by lake: its views, and by view id the expansion limit at which a view with too many expansions failed
         self._endless: dict[str, tuple[Mapping[int, View], dict[int, int]]] = {}
+        # while the listings of one statement are made: columns by query, and by what resolves its names first
+        self._known: dict[tuple[str, tuple[str, str] | None], list[tuple[str, DataType]]] | None = None
+
+    @contextmanager
+    def one_statement(self) -> Iterator[None]:
+        """Describe each view once while the block runs, for all listings of a statement."""
+        outer, self._known = self._known, {}
+        try:
+            yield
+        finally:
+            self._known = outer
 
     def is_function(self, name: str) -> bool:
         """Whether a function's listing includes entries of lakes."""
@@ -258,6 +270,8 @@ class SystemTables:
         Each such view halves the limit for the others in one listing. It is not tried again while the lake's views
         are the same.
         """
+        if self._known is not None and (query, place) in self._known:
+            return self._known[query, place]
         views = self._lakes.state(lake).views
         if lake.alias not in self._endless or self._endless[lake.alias][0] is not views:
             self._endless[lake.alias] = (views, {})
@@ -265,11 +279,14 @@ class SystemTables:
         if self._allowed <= tried.get(view.view_id, 0):
             return []
         try:
-            return self._query_columns(query, place, self._allowed)
+            found = self._query_columns(query, place, self._allowed)
         except ExpansionError:
             tried[view.view_id] = self._allowed
             self._allowed = max(self._allowed // 2, _FEWEST_EXPANSIONS)
             return []
+        if self._known is not None:
+            self._known[query, place] = found
+        return found
 
     def view_columns(self, lake: Lake, schema: Schema, view: View, *, stored: bool = False) -> list[ViewColumn]:
         """Returns the columns of a view; none if its query cannot be bound.

@@ -361,7 +361,8 @@ class Sources:
         """Loads the sources of a plan by view, except local ones; see `load`. Reads only small sides of joins."""
         sources = [source for source in plan.sources if source.kind != "local"]
         effects: Effects = "skip" if describe else "refuse"
-        loaded = {source.view: self.load(source, info, effects=effects) for source in sources}
+        with self.names.system.one_statement():
+            loaded = {source.view: self.load(source, info, effects=effects) for source in sources}
         if not any(source.keys for source in sources) or describe:
             return loaded
         if info.bytes_read < self._engine.limits.joined and self.placed(plan, loaded, info, purpose).is_here:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ducklake_lab.errors import DataFileError, SqlError, UnsupportedFeatureError
-from ducklake_lab.model.nanoseconds import nanoseconds_in
+from ducklake_lab.model.nanoseconds import nanoseconds_beside, nanoseconds_in
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import FLOATS, INTEGERS, TIMESTAMPS, DataType, flat
 from ducklake_lab.session.uploads.columns import Part, UploadedColumn
@@ -201,14 +201,36 @@ def _check_types(parquet: pq.ParquetFile, file: File, *, exact: bool) -> None:
                 f'The column "{column.path}" of {file.name} has numbers of {kind["precision"]} digits; '
                 f"DECIMAL has {_MOST_DIGITS}. Write them as texts."
             )
-        is_cut = kind.get("Type") == "Time" or (kind.get("Type") == "Timestamp" and kind["isAdjustedToUTC"])
-        if exact and is_cut and kind["timeUnit"] == "nanoseconds":
-            for batch in parquet.iter_batches(columns=[column.path]):
-                for value in nanoseconds_in(batch.column(0), lambda _: True):
-                    name = "TIME" if kind["Type"] == "Time" else "TIMESTAMP WITH TIME ZONE"
-                    raise SqlError(
-                        f'{file.name}: {name} would cut "{value}" in the column "{column.path}". Add --round to have that.'
-                    )
+        name = _cut_type(column.physical_type, kind)
+        if exact and name is not None:
+            for value in _cut_values(parquet, file, column.path, is_int96=column.physical_type == "INT96"):
+                raise SqlError(
+                    f'{file.name}: {name} would cut "{value}" in the column "{column.path}". Add --round to have that.'
+                )
+
+
+def _cut_type(physical: str, logical: dict[str, Any]) -> str | None:
+    """Return the type that DuckDB reads a column of nanoseconds in, if it keeps only microseconds; else None."""
+    if physical == "INT96":
+        return "TIMESTAMP"
+    if logical.get("timeUnit") != "nanoseconds":
+        return None
+    if logical["Type"] == "Time":
+        return "TIME"
+    return "TIMESTAMP WITH TIME ZONE" if logical["isAdjustedToUTC"] else None
+
+
+def _cut_values(parquet: pq.ParquetFile, file: File, path: str, *, is_int96: bool) -> Iterator[str]:
+    """Yield texts of values with digits below microseconds."""
+    if not is_int96:
+        for batch in parquet.iter_batches(columns=[path]):
+            yield from nanoseconds_in(batch.column(0), lambda _: True)
+        return
+    # nanoseconds of years beyond 1677 to 2262 have more than 64 bits
+    with pq.ParquetFile(file.path, coerce_int96_timestamp_unit="us") as coarse:
+        batches = (parquet.iter_batches(columns=[path]), coarse.iter_batches(columns=[path]))
+        for fine, micros in zip(*batches, strict=True):
+            yield from nanoseconds_beside(fine.column(0), micros.column(0))
 
 
 def _literal(path: str) -> str:

@@ -280,11 +280,36 @@ def test_a_large_file_is_refused_at_any_of_its_requests(
             with store.failing(kind, how=how), pytest.raises(DataFileError, match=f"{path} cannot be written"):  # type: ignore[arg-type]
                 storage.upload(str(large), path)
             assert not storage.exists(path)
+            assert path.removeprefix("s3://faulty/") not in store.uploads("faulty")
     storage.upload(str(large), path)
     with store.failing("PUT", how=403), pytest.raises(DataFileError):
         storage.upload(__file__, path, is_new=False)
     with storage.local_copy(path) as copy:
         assert Path(copy).read_bytes() == large.read_bytes()
+
+
+def test_uploads_of_others_are_not_aborted(store: FaultyStore, session: dl.Session, tmp_path: Path) -> None:
+    large = tmp_path / "large"
+    large.write_bytes(bytes(12 << 20))
+    storage, key = Storage(), f"{folder(session).removeprefix('s3://faulty/')}/a b+ü.parquet"
+    path = f"s3://faulty/{key}"
+    others = [store.client().create_multipart_upload(Bucket="faulty", Key=name) for name in (f"{key}2", key[:-1])]
+    with store.failing("PART", how=403), pytest.raises(DataFileError):
+        storage.upload(str(large), path)
+    assert sorted(store.uploads("faulty")) == sorted(other["Key"] for other in others)
+    # somebody else may be writing a file whose name was given
+    for kinds, is_new in ((("PART",), False), (("PART", "ABORT"), True), (("PART", "UPLOADS"), True)):
+        with store.failing(*kinds, how=403), pytest.raises(DataFileError, match="fails UploadPart"):  # type: ignore[arg-type]
+            storage.upload(str(large), path, is_new=is_new)
+    assert store.uploads("faulty").count(key) == 3
+
+
+def test_no_parts_stay_of_a_refused_data_file(session: dl.Session, store: FaultyStore) -> None:
+    before, begun = state(session), store.uploads("faulty")
+    with store.failing("END", how=503):
+        refused(session, lambda s: s.sql("INSERT INTO t SELECT i, sha256(i::VARCHAR) FROM range(400_000) r(i)"))
+    assert store.failed and store.uploads("faulty") == begun
+    assert state(session) == before
 
 
 @pytest.mark.parametrize("how", [503, "drop", "lose", "slow"])

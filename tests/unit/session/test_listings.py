@@ -133,6 +133,22 @@ def test_views_that_double_at_each_level_have_unknown_columns(new_catalog: Calla
         assert len(tables) == 26 and (tables["v3"], tables["v24"]) == (["a"], [])
 
 
+def test_views_are_described_once(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    session.sql("CREATE VIEW lake.v AS FROM lake.u; CREATE VIEW lake.s.w(x) AS SELECT i FROM lake.s.t; USE lake")
+    system = session._sources.names.system
+    asked: list[str] = []
+    found = system._query_columns
+    monkeypatch.setattr(system, "_query_columns", lambda query, *rest: asked.append(query) or found(query, *rest))
+    shown = session.sql("SHOW ALL TABLES").fetchall()
+    assert [row[2:4] for row in shown if row[2] in "vw"] == [("v", ["k"]), ("w", ["x"])]
+    assert len(asked) == 2
+    # the next statement asks again: what a view reads may have changed
+    session.sql("ALTER TABLE lake.u ADD COLUMN z INTEGER")
+    shown = session.sql("SHOW ALL TABLES").fetchall()
+    assert [row[3] for row in shown if row[2] == "v"] == [["k", "z"]]
+    assert len(asked) == 4
+
+
 def test_a_view_that_pivots_into_too_many_columns_is_refused(new_catalog: Callable[..., str], tmp_path: Path) -> None:
     lists = " ".join(f"c{n} IN ({', '.join(map(str, range(50)))})" for n in range(5))
     columns = ", ".join(f"{n} AS c{n}" for n in range(5))

@@ -19,6 +19,7 @@ from ducklake_lab.sql.dialect import DuckLakeSql
 #: By method: the sqlglot whose source the override was compared with, and that source's digest.
 CHECKED = {
     "_normalize_collate": ("30.30.0", "84fbc16c09e4c770"),
+    "_parse_alias": ("30.30.0", "8e8444681de4bf43"),
     "_parse_bitwise": ("30.30.0", "8a40d01487401d32"),
     "_parse_bracket": ("30.30.0", "4ff8f89b99e88674"),
     "_parse_bracket_key_value": ("30.30.0", "bea8db58cb9d21e3"),

@@ -8,6 +8,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -171,3 +172,30 @@ def test_digits_that_duckdb_has_not(session: dl.Session, tmp_path: Path) -> None
     broken.write_bytes(b"no Parquet")
     with pytest.raises(dl.DataFileError, match=r"b\.parquet cannot be read as Parquet: "):
         session.upload(str(broken))
+
+
+def test_nanoseconds_of_the_oldest_form_are_not_cut(session: dl.Session, tmp_path: Path) -> None:
+    path = str(tmp_path / "spark.parquet")
+
+    def made(values: list[Any], kind: pa.DataType) -> None:
+        pq.write_table(
+            pa.table({"a": [7] * len(values), "x": pa.array(values, kind)}), path, use_deprecated_int96_timestamps=True
+        )
+
+    nanos = pa.timestamp("ns")
+    for values, kind, shown in (
+        ([None, 0, 1500000000123456789], nanos, "2017-07-14 02:40:00.123456789"),
+        ([-1], nanos, "1969-12-31 23:59:59.999999999"),
+        ([{"y": [1000, 1001]}, None], _struct(y=pa.list_(nanos)), "1970-01-01 00:00:00.000001001"),
+    ):
+        made(values, kind)
+        with pytest.raises(SqlError, match=rf'spark.parquet: TIMESTAMP would cut "{shown}" in the column "x'):
+            session.upload(path)
+    session.upload(path, "t", "replace", round=True).apply()
+    # years whose nanoseconds have more than 64 bits
+    far = [datetime(1, 1, 1, 0, 0, 0, 1), datetime(9999, 12, 31, 23, 59, 59, 999999), None, datetime(2026, 1, 1)]
+    made(far, pa.timestamp("us"))
+    session.upload(path, "t", "replace").apply()
+    assert session.sql("SELECT x FROM t ORDER BY rowid").fetchall() == [(value,) for value in far]
+    reference = duckdb.sql(f"SELECT x FROM '{path}'").fetchall()
+    assert [(value,) for value in far] == reference

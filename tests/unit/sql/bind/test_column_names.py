@@ -48,6 +48,7 @@ def test_types_are_spelled_as_duckdb_spells_them(kind: str) -> None:
         "(SELECT max(x) FROM (SELECT 1 AS x) q), EXISTS (SELECT upper(t)), x IN (SELECT y FROM r WHERE t <> 'b')",
         "extract(milliseconds FROM d), extract(year FROM d), extract('decades' FROM d)",
         '* REPLACE (x + 1 AS "X")',
+        "x AS '', x + 1 AS '', 1 AS '', upper(t) AS '', y AS 'a b', count(*) OVER () AS ''",
     ],
 )
 def test_expressions_are_spelled_as_duckdb_spells_them(items: str) -> None:

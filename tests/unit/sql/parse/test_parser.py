@@ -250,6 +250,8 @@ def test_a_pivot_is_a_query(text: str, query: str | None) -> None:
     [
         ("CREATE TABLE '' AS SELECT 1 AS a", SqlSyntaxError, "The name of a table is empty; give it one."),
         ("CREATE TABLE lake.'' (a INTEGER)", SqlSyntaxError, "The name of a table is empty; give it one."),
+        ("CREATE TABLE t (s STRUCT('' INTEGER))", SqlSyntaxError, "Syntax error at \"''\" (line 1, column 26)."),
+        ("SELECT NULL::STRUCT(a INTEGER, 'b' INTEGER)", SqlSyntaxError, "Syntax error at \"'b'\" (line 1, column 32)."),
         ("DROP TABLE ''", SqlSyntaxError, "The name of a table is empty; give it one."),
         ("CREATE TABLE t ('' INTEGER)", SqlSyntaxError, "The name of a column is empty; give it one."),
         ("ALTER TABLE t ADD COLUMN '' INTEGER", SqlSyntaxError, "The name of a column is empty; give it one."),
