@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ducklake_lab.engine.placement import Facts, Purpose
 from ducklake_lab.scan.plan import ScanFile
@@ -15,7 +15,7 @@ def facts_of(
     total: int | None = None,
     purpose: Purpose = "look",
     on_spark: bool = False,
-    refusal: Exception | None = None,
+    refusal: Callable[[], Exception | None] | None = None,
 ) -> Facts:
     """Returns the facts about the files left after pruning.
 

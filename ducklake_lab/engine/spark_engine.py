@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from ducklake_lab.engine.placement import Engine, Facts, Limits, Placement, place
+from ducklake_lab.engine.placement import Placing
 from ducklake_lab.engine.turn import Turn
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ class SparkEngine:
         session: the SparkSession; None until it is needed or passed in.
         starting: whether Spark is starting.
         time_zone: returns the session's time zone.
-        asked: the engine that the session or the running statement chose.
-        limits: the limits for work in process.
+        placing: chooses the engine of each statement.
         turn: the turn of the session. A start of Spark does not need it; code that needs both takes the turn first.
         on_progress: called from another thread with Spark's progress; None without a listener.
     """
@@ -38,12 +37,10 @@ class SparkEngine:
         session: SparkSession | None,
         before_jobs: Callable[[], None],
         time_zone: Callable[[], str],
-        asked: Engine = "auto",
-        limits: Limits | None = None,
+        placing: Placing | None = None,
         turn: Turn | None = None,
     ) -> None:
-        self.asked = asked
-        self.limits = limits or Limits()
+        self.placing = placing or Placing()
         self.session = session
         self.time_zone = time_zone
         self.starting = False
@@ -59,13 +56,13 @@ class SparkEngine:
         self._kept_by: SparkSession | None = None
 
     def start_soon(self) -> None:
-        """Starts Spark in the background, unless it runs or is excluded; the next use of Spark waits for it."""
+        """Starts Spark in the background, unless it runs; the next use of Spark waits for it."""
 
         def start() -> None:
             with suppress(Exception):  # the next use of Spark raises the error again
                 self()
 
-        if self.session is None and not self.starting and self.asked != "duckdb":
+        if self.session is None and not self.starting:
             threading.Thread(target=start, name="ducklake-lab-spark", daemon=True).start()
 
     def __call__(self) -> SparkSession:
@@ -88,19 +85,22 @@ class SparkEngine:
         runtime.set_time_zone(self.session, self.time_zone())
         return self.session
 
-    def place(self, facts: Facts) -> Placement:
-        """Chooses the engine."""
-        return place(facts, self.limits, self.asked)
-
     @contextmanager
-    def asking(self, engine: Engine | None) -> Iterator[None]:
-        """Sets the engine for the statement in the block; None keeps the session's choice."""
-        before = self.asked
-        self.asked, self._seen_alive = engine or before, False
+    def statement(self) -> Iterator[None]:
+        """Checks at most once in the block that Spark still runs."""
+        self._seen_alive = False
         try:
             yield
         finally:
-            self.asked, self._seen_alive = before, None
+            self._seen_alive = None
+
+    def has_workers(self) -> bool:
+        """Whether Python workers can run DuckDB; assumed before Spark runs."""
+        if self.session is None:
+            return True
+        from ducklake_lab.spark import workers
+
+        return workers.fault(self.session) is None
 
     def temporary_view(self, name: str) -> DataFrame | None:
         """Returns a temporary view by name; None if there is none, or Spark does not run."""

@@ -40,7 +40,7 @@ class Feed:
 
     def result(self, engine: SparkEngine) -> Result:
         """Returns the rows: read now in process, or lazily by Spark."""
-        info = RunInfo(placement=engine.place(facts_of(self.plan.files)))
+        info = RunInfo(placement=engine.placing.place(facts_of(self.plan.files)))
         if info.placement is not None and info.placement.is_here:
             return Result(arrow=self.arrow(), info=info, engine=engine)
         types = [column.data_type.sql() for column in self.plan.inserted.columns]

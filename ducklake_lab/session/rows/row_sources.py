@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
@@ -89,7 +89,9 @@ def to_arrow(rows: Any) -> pa.Table:
     return to_arrow_table(rows)
 
 
-def facts(loaded: Iterable[object], purpose: Purpose = "look", refusal: Exception | None = None) -> Facts:
+def facts(
+    loaded: Iterable[object], purpose: Purpose = "look", refusal: Callable[[], Exception | None] | None = None
+) -> Facts:
     """Returns the facts about loaded sources that decide their placement."""
     files: list[ScanFile] = []
     total, on_spark = 0, False

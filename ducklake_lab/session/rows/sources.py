@@ -44,13 +44,10 @@ from ducklake_lab.sql.planning.own_source import is_of_one_function
 from ducklake_lab.sql.planning.spark_text import parameters
 from ducklake_lab.sql.spark.stability import differs_by_run
 from ducklake_lab.sql.types import type_or_none
-from ducklake_lab.storage import is_local
 
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import DataFrame
 
-#: Largest size, in bytes of data files, of a join side that is read to skip files of the other side.
-_SIDE_BYTES = 4 << 20
 #: Most scans kept for later statements, and most files of a kept scan.
 _KEPT_SCANS, _KEPT_FILES = 256, 1000
 #: Whether a function with effects runs, returns no rows, or raises.
@@ -154,8 +151,9 @@ class Sources:
             return Result(arrow=answer.table, types=answer.types, info=info, engine=self._engine)
         if self.placed(plan, loaded, info, purpose).is_here:
             on_spark = partial(self._reading_on_spark, plan, loaded) if info.files_read else None
-            waiting = self._waiting(plan, loaded) if info.bytes_read > self._engine.limits.eager else None
-            if waiting is not None and purpose == "look":
+            on_demand = purpose == "look" and self._engine.placing.runs_on_demand(info.bytes_read)
+            waiting = self._waiting(plan, loaded) if on_demand else None
+            if waiting is not None:
                 return Result(waiting=waiting, info=info, engine=self._engine, on_spark=on_spark)
             rows = self.run_in_process(plan, loaded)
             return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine, on_spark=on_spark)
@@ -198,10 +196,13 @@ class Sources:
         self, plan: QueryPlan, loaded: Mapping[str, object], info: RunInfo, purpose: Purpose = "look"
     ) -> Placement:
         """Chooses the engine of a plan and notes it in `info`."""
-        refusal = plan.refusal if self._engine.asked == "spark" else None
-        if refusal is not None and purpose == "change" and self.row_query(plan, loaded) is not None:
-            refusal = None  # Spark's workers find the rows with DuckDB
-        info.placement = self._engine.place(facts(loaded.values(), purpose, refusal))
+
+        def refusal() -> Exception | None:
+            if plan.refusal is None or (purpose == "change" and self.row_query(plan, loaded) is not None):
+                return None  # Spark's workers find changed rows with DuckDB
+            return plan.refusal
+
+        info.placement = self._engine.placing.place(facts(loaded.values(), purpose, refusal))
         return info.placement
 
     def from_catalog(self, plan: QueryPlan, loaded: Mapping[str, object]) -> Fetched | None:
@@ -281,18 +282,14 @@ class Sources:
         rows = loaded.get(source.view)
         if source.located or not isinstance(rows, Scan) or not rows.virtual:
             return None
-        near = all(is_local(file.path) for file in rows.plan.files)
-        if not near or not self._database.is_row_by_row(plan.duckdb_sql, source.view):
+        if facts([rows]).is_fetched or not self._database.is_row_by_row(plan.duckdb_sql, source.view):
             return None
         columns = [(name, type_or_none(kind)) for name, kind in self.columns(plan) or ()]
         known = tuple((name, kind) for name, kind in columns if kind is not None)
         if not known or len(known) < len(columns):
             return None
-        if self._engine.session is not None:
-            from ducklake_lab.spark import workers
-
-            if workers.fault(self._engine.session) is not None:
-                return None
+        if not self._engine.has_workers():
+            return None
         return RowQuery(plan.duckdb_sql, source.view, known, self._database.time_zone())
 
     def empty(self, plan: QueryPlan) -> dict[str, pa.Table]:
@@ -360,7 +357,8 @@ class Sources:
         loaded = {source.view: self.load(source, info, effects=effects) for source in sources}
         if not any(source.keys for source in sources) or describe:
             return loaded
-        if info.bytes_read < self._engine.limits.joined and self.placed(plan, loaded, info, purpose).is_here:
+        placing = self._engine.placing
+        if not placing.reads_sides_first(info.bytes_read, lambda: self.placed(plan, loaded, info, purpose)):
             return loaded
         predicates = {source.view: source.predicate for source in sources}
         for source in sources:
@@ -371,7 +369,7 @@ class Sources:
                 view: (other.plan, predicates[view])
                 for view, other in loaded.items()
                 if isinstance(other, Scan)
-                and other.plan.bytes_read <= _SIDE_BYTES
+                and placing.is_small_side(other.plan.bytes_read)
                 and other.plan.bytes_read < rows.plan.bytes_read
                 and any(key.view == view for key in source.keys)
             }

@@ -47,11 +47,6 @@ from ducklake_lab.transaction.transaction import Transaction
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import DataFrame
 
-#: Most deleted positions whose delete files are written in process, without a Spark job.
-_FEW_POSITIONS = 100_000
-#: Most changed rows that one task writes, without a shuffle.
-_FEW_ROWS = 200_000
-
 
 @dataclass(frozen=True, slots=True)
 class Matched:
@@ -201,7 +196,7 @@ class Dml:
         folder = transaction.lake.folder(transaction.state, table)
         with self._engine.running() as spark:
             options = write_options(transaction.options, table)
-            few = matched.count <= _FEW_ROWS
+            few = self._engine.placing.writes_in_one_task(matched.count)
             frame = frame.coalesce(1) if few else frame
             files = writer.write(spark, frame, table, folder, options=options, compact=not few)
         transaction.append_files(table, files)
@@ -290,7 +285,7 @@ class Dml:
         folder = transaction.lake.folder(transaction.state, table)
         options = delete_options(transaction.options, table, transaction.lake.version)
         with self._engine.running() as spark:
-            if matched.count > _FEW_POSITIONS:
+            if not self._engine.placing.fetches_positions(matched.count):
                 return inlined_ids, write_deletes(spark, in_files, files, folder, options, transaction.next_snapshot)
             positions = in_files.toArrow()
         return inlined_ids, self._write_matched(table, positions, files)
