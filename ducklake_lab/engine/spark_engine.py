@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from ducklake_lab.engine.placement import Placing
+from ducklake_lab.engine.rows import OnSpark, Rows
 from ducklake_lab.engine.turn import Turn
 
 if TYPE_CHECKING:
@@ -102,50 +103,50 @@ class SparkEngine:
 
         return workers.fault(self.session) is None
 
-    def temporary_view(self, name: str) -> DataFrame | None:
+    def temporary_view(self, name: str) -> Rows | None:
         """Returns a temporary view by name; None if there is none, or Spark does not run."""
         if self.session is None and "pyspark" not in sys.modules:
             return None
         from ducklake_lab.spark import runtime
 
         spark = self.session or runtime.active()
-        return runtime.temporary_view(spark, name) if spark is not None and runtime.is_alive(spark) else None
+        found = runtime.temporary_view(spark, name) if spark is not None and runtime.is_alive(spark) else None
+        return OnSpark(found) if found is not None else None
 
     def query(
         self,
         query: SparkQuery,
-        sources: Mapping[str, tuple[Hashable, Callable[[], DataFrame]]],
+        sources: Mapping[str, Rows],
         params: Mapping[str, object] | None = None,
     ) -> DataFrame:
         """Returns the lazy, checked DataFrame of a query.
 
         Args:
-            sources: by name in the query, a function that makes the DataFrame, and a key of everything that it
-                depends on. Recently used DataFrames are kept by key; a source with the key None is not kept.
+            sources: by name in the query. Recently used DataFrames are kept by `Rows.key`.
         """
         from ducklake_lab.spark import querying
 
         with self.running() as spark:
-            kept = {name: self._kept_frame(key, make) for name, (key, make) in sources.items() if key is not None}
+            kept = {name: self._kept_frame(rows) for name, rows in sources.items() if rows.key is not None}
             views = {name: view for name, (_, view) in kept.items() if view is not None}
-            frames = {name: kept[name][0] if name in kept else make() for name, (_, make) in sources.items()}
+            frames = {name: kept[name][0] if name in kept else rows.frame(spark) for name, rows in sources.items()}
             given = {name: frame for name, frame in frames.items() if name not in views}
             found = querying.run(spark, query.sql, query.evaluations, given, views, params)
             self._let_go(spark)  # only now: the query may use all of them
             return found
 
-    def _kept_frame(self, key: Hashable, make: Callable[[], DataFrame]) -> tuple[DataFrame, str | None]:
-        """Returns the kept DataFrame of a key, or a new one, with its view."""
+    def _kept_frame(self, rows: Rows) -> tuple[DataFrame, str | None]:
+        """Returns the kept DataFrame of rows, or a new one, with its view."""
         from ducklake_lab.spark import querying
 
         spark = self()
         if self._kept_by is not spark:
             self._kept.clear()
             self._kept_by = spark
-        key = (key, self.time_zone())
+        key = (rows.key, self.time_zone())
         found = self._kept.pop(key, None)
         if found is None:
-            frame = make()
+            frame = rows.frame(spark)
             found = frame, querying.keep(frame)
         self._kept[key] = found
         return found
