@@ -63,7 +63,7 @@ def diff_sides(before: Side, after: Side, name: str, *, key: Sequence[str] = (),
     schema = schema_changes(old, new, same=same)
     zone = before.lake.session.time_zone()
     baseline = _baseline(before, aligned)
-    if engines.place(replace(facts_of(change.files), rows=count)).is_here:
+    if engines.placing.place(replace(facts_of(change.files), rows=count)).is_here:
         changed = _in_process(_reads(change, aligned, None, backward), aligned, key, baseline, zone, reading(earlier))
         counts = changed.count()
     else:

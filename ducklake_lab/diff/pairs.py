@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ducklake_lab.diff.model import KINDS, DiffSummary
 from ducklake_lab.duckdb.casting import cast_columns, comparable_sql, has_part
-from ducklake_lab.engine.rows import Rows, held
+from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
@@ -112,7 +112,7 @@ def sampled(
     """Both sides of about that share of the pairs, drawn by their row ids or keys, in memory."""
     drawn = ", ".join(f"coalesce(old{i}, new{i})" for i in places) or "rid"
     chosen = f" AND hash({drawn}) % {_PARTS} < {int(share * _PARTS)}" if share < 1 else ""
-    rows = held(pairs.query(f"SELECT * FROM rows WHERE kind IS NOT NULL{chosen}").arrow())
+    rows = InMemory(pairs.query(f"SELECT * FROM rows WHERE kind IS NOT NULL{chosen}").arrow())
     names = [f"c{i}" for i in range(len(columns))]
     types = {name: column.data_type for name, column in zip(names, columns, strict=True)}
 

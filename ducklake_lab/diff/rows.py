@@ -13,7 +13,7 @@ from ducklake_lab.diff.pairs import RowCounts, check_unique, count, paired
 from ducklake_lab.duckdb.handing import python_rows, texts_to_show
 from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.engine.in_process import engine
-from ducklake_lab.engine.rows import held
+from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.errors import EntryNotFoundError, did_you_mean
 from ducklake_lab.model.entries import Column
 
@@ -70,7 +70,7 @@ class ChangedRows:
         self.tables = {"removed": removed, "added": added}
         if key:
             self._number_by_key(places_of(self.columns, key), key)
-        old, new = (held(self.tables[side]) for side in ("removed", "added"))
+        old, new = (InMemory(self.tables[side]) for side in ("removed", "added"))
         pairs = paired(old, new, self.all_columns, len(self.columns))
         listed = "".join(f", d{i}" for i in range(len(self.columns)))
         self.tables["pairs"] = pairs.query(f"SELECT rid, kind{listed} FROM rows WHERE kind IS NOT NULL").arrow()
@@ -91,7 +91,7 @@ class ChangedRows:
         for side in ("removed", "added"):
             tables = {"x": self.tables[side], "k": numbered}
             found = engine.evaluate(f"SELECT k.rid, {columns} FROM x JOIN k ON {equal}", tables)
-            check_unique(held(found), indexes, key, "earlier" if side == "removed" else "later")
+            check_unique(InMemory(found), indexes, key, "earlier" if side == "removed" else "later")
             self.tables[side] = found
 
     def run(self, sql: str) -> pa.Table:
@@ -103,7 +103,7 @@ class ChangedRows:
         return [column[0].as_py() for column in self.run(sql).columns]
 
     def count(self) -> RowCounts:
-        return count(held(self.tables["pairs"]), len(self.columns))
+        return count(InMemory(self.tables["pairs"]), len(self.columns))
 
     def named(self, choice: RowChoice) -> RowChoice:
         """The choice with names of columns as they are written.

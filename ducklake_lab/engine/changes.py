@@ -1,23 +1,26 @@
-"""Changes of rows: the change feed of a table, and the rows in only one of two states."""
+"""Changes of rows: the change feed of a table, planned or read, and the rows in only one of two states."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ducklake_lab.engine.in_process import reader as local_reader
-from ducklake_lab.engine.rows import Columns, Here, OnSpark, Rows, held, unique_name
+from ducklake_lab.engine.rows import Columns, Here, InMemory, OnSpark, Query, Rows, unique_name
 from ducklake_lab.files.relation import is_direct, relation_of
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
-from ducklake_lab.scan.plan import ChangePlan, DeletedRows, ScanPlan
+from ducklake_lab.scan.plan import ChangePlan, DeletedRows, ScanFile, ScanPlan
 
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import DataFrame, SparkSession
 
-_BIGINT, _MICROS = DataType("int64"), DataType("timestamp")
+_MICROS = DataType("timestamp")
+#: First columns of `table_changes`.
+_FEED_COLUMNS = (("snapshot_id", DataType("int64")), ("rowid", DataType("int64")), ("change_type", DataType("varchar")))
 
 
 def added(plan: ChangePlan, spark: SparkSession | None, *, virtual: bool = True) -> Rows:
@@ -56,9 +59,9 @@ def _on_spark(frame: DataFrame, plan: ScanPlan, *, virtual: bool) -> OnSpark:
 def _here(plan: ScanPlan, deleted: Sequence[DeletedRows], *, virtual: bool) -> Here:
     if is_direct((*plan.files, *(rows.after for rows in deleted))):
         relation = relation_of(plan, unique_name(), virtual=virtual, deleted=deleted)
-        return Here(relation, _columns(plan, virtual=virtual))
+        return Query(relation, _columns(plan, virtual=virtual))
     parts = [local_reader.read_deleted(plan, deleted)] if deleted else []
-    return held(pa.concat_tables([local_reader.read(plan, virtual=virtual), *parts]))
+    return InMemory(pa.concat_tables([local_reader.read(plan, virtual=virtual), *parts]))
 
 
 def _columns(plan: ScanPlan, *, virtual: bool) -> Columns:
@@ -95,3 +98,48 @@ def feed(plan: ChangePlan, spark: SparkSession | None, *, ordered: bool = False)
         added=sides[1],
     )
     return found.first(len(names) + 3, ["snapshot_id", "rowid", "change_type", *names])
+
+
+@dataclass(frozen=True)
+class Feed(Rows):
+    """The rows that a range of snapshots changed, not read yet.
+
+    table_changes gives `snapshot_id`, `rowid`, `change_type` (insert, delete, update_preimage, update_postimage), then
+    the table's columns as of the last snapshot. table_insertions and table_deletions give those columns, then the
+    virtual ones on request.
+    """
+
+    name: str
+    plan: ChangePlan
+    virtual: bool = False
+
+    @property
+    def files(self) -> Sequence[ScanFile]:
+        return self.plan.files
+
+    @property
+    def files_total(self) -> int:
+        return len(self.plan.files)
+
+    @property
+    def columns(self) -> Columns:
+        own = _columns(self.plan.inserted, virtual=self.virtual)
+        return own if self.name != "table_changes" else [*_FEED_COLUMNS, *own]
+
+    def here(self) -> Here:
+        return self._rows(None).here()
+
+    def arrow(self) -> pa.Table:
+        """Returns the rows, read in process, in the order of their changes."""
+        return self._rows(None, ordered=True).arrow()
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        return self._rows(spark).frame(spark)
+
+    def _rows(self, spark: SparkSession | None, *, ordered: bool = False) -> Rows:
+        if self.name == "table_changes":
+            return feed(self.plan, spark, ordered=ordered)
+        if self.name == "table_insertions":
+            return added(self.plan, spark, virtual=self.virtual)
+        rows = removed(self.plan, spark)
+        return rows if self.virtual else rows.first(len(self.plan.inserted.columns))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ducklake_lab.engine.placement import Facts, Purpose
+from ducklake_lab.engine.rows import Rows
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.storage import is_local, is_object
 
@@ -15,7 +16,7 @@ def facts_of(
     total: int | None = None,
     purpose: Purpose = "look",
     on_spark: bool = False,
-    refusal: Exception | None = None,
+    refusal: Callable[[], Exception | None] | None = None,
 ) -> Facts:
     """Returns the facts about the files left after pruning.
 
@@ -33,5 +34,19 @@ def facts_of(
         is_fetched=bool(remote),
         is_far=not all(map(is_object, remote)),
         on_spark=on_spark,
+        refusal=refusal,
+    )
+
+
+def facts_of_rows(
+    loaded: Iterable[Rows], purpose: Purpose = "look", refusal: Callable[[], Exception | None] | None = None
+) -> Facts:
+    """Returns the facts about the sources of a statement."""
+    read = list(loaded)
+    return facts_of(
+        (file for rows in read for file in rows.files),
+        total=sum(rows.files_total for rows in read),
+        purpose=purpose,
+        on_spark=any(rows.is_on_spark for rows in read),
         refusal=refusal,
     )

@@ -1,13 +1,14 @@
 """Chooses the engine for a statement's rows, from facts of the planning, with a displayed reason.
 
-All code that reads or writes rows asks `place`: queries, changes, feeds, diffs, maintenance, exports and EXPLAIN. Rows
-to look at are few after pruning and are read in process at once; large work runs on Spark.
+All code that reads or writes rows asks the session's `Placing`: queries, changes, feeds, diffs, maintenance, exports and
+EXPLAIN. Rows to look at are few after pruning and are read in process at once; large work runs on Spark. All limits are here.
 """
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol, get_args
 
 from ducklake_lab.errors import UsageError
@@ -26,7 +27,7 @@ _NAMES: dict[Where, str] = {"catalog": "from the catalog", "process": "in proces
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Largest work in process, in bytes of data files left after pruning.
+    """Limits of engines, in bytes of data files left after pruning, or in rows.
 
     Attributes:
         look: limit for displayed rows.
@@ -37,7 +38,11 @@ class Limits:
             only the displayed rows.
         joined: below it, DuckDB's own joins skip unneeded rows. From it on, and on Spark, small sides
             of joins are read first, to skip files of the large ones.
+        joined_side: largest side of a join that is read first.
         changed_rows: most possibly changed rows of a diff in process.
+        row_ids: most rows of local files whose ids alone a restore compares in process; each takes 32 bytes.
+        deletions: most rows of a statement on Spark whose positions are fetched, and written to delete files without a job.
+        task_rows: most changed rows on Spark that one task writes, without a shuffle.
     """
 
     look: int = 256_000_000
@@ -46,7 +51,11 @@ class Limits:
     refused: int = 64_000_000
     eager: int = 8_000_000
     joined: int = 32_000_000
+    joined_side: int = 4 << 20
     changed_rows: int = 1_000_000
+    row_ids: int = 10_000_000
+    deletions: int = 100_000
+    task_rows: int = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +69,7 @@ class Facts:
         is_fetched: a file is remote, and so is copied here before DuckDB reads it.
         is_far: a file is neither on this machine nor in an object store.
         on_spark: some rows are in a DataFrame, which only Spark can read.
-        refusal: the reason why Spark cannot run the statement, or None.
+        refusal: returns the reason why Spark cannot run the statement, or None; called only if it decides.
         rows: number of possibly changed rows, if it decides instead of the bytes.
     """
 
@@ -71,7 +80,7 @@ class Facts:
     is_fetched: bool = False
     is_far: bool = False
     on_spark: bool = False
-    refusal: Exception | None = None
+    refusal: Callable[[], Exception | None] | None = None
     rows: int | None = None
 
 
@@ -95,16 +104,6 @@ class Placement:
         return f"{_NAMES[self.where]} · {self.reason}" if self.reason else _NAMES[self.where]
 
 
-class Engines(Protocol):
-    """Chooses engines, and provides Spark."""
-
-    def place(self, facts: Facts) -> Placement:
-        """Chooses the engine."""
-
-    def running(self) -> AbstractContextManager[SparkSession]:
-        """Runs Spark jobs in the block; starts Spark if necessary."""
-
-
 def check_engine(engine: str) -> None:
     """Raises UsageError if a word names no engine."""
     if engine not in get_args(Engine):
@@ -126,10 +125,77 @@ def place(facts: Facts, limits: Limits, asked: Engine) -> Placement:
         return Placement("process", found)
     over = "files of a remote file system" if facts.is_far else _over(facts, limits)
     if asked == "spark":
-        if facts.refusal is not None and facts.bytes <= limits.refused:
+        if facts.refusal is not None and facts.bytes <= limits.refused and facts.refusal() is not None:
             return Placement("process", f"{found}, not supported on Spark")
         return Placement("spark", "asked for")
     return Placement("spark", over) if over else Placement("process", found)
+
+
+@dataclass(slots=True)
+class Placing:
+    """Answers a session's questions about engines, from its limits and the engine that was asked for.
+
+    Attributes:
+        asked: the engine that the session or the running statement asks for.
+    """
+
+    asked: Engine = "auto"
+    limits: Limits = field(default_factory=Limits)
+
+    @contextmanager
+    def asking(self, engine: Engine | None) -> Iterator[None]:
+        """Asks for an engine in the block; None keeps the session's choice."""
+        before = self.asked
+        self.asked = engine or before
+        try:
+            yield
+        finally:
+            self.asked = before
+
+    def place(self, facts: Facts) -> Placement:
+        """Chooses the engine of a statement."""
+        return place(facts, self.limits, self.asked)
+
+    def expects_spark(self, size: int) -> bool:
+        """Whether queries of a lake of that many bytes may need Spark, whose start takes seconds."""
+        return self.asked != "duckdb" and size > self.limits.look
+
+    def runs_on_demand(self, size: int) -> bool:
+        """Whether a query of that many bytes in process waits until its rows are needed; then it computes only those."""
+        return size > self.limits.eager
+
+    def reads_sides_first(self, size: int, placed: Callable[[], Placement]) -> bool:
+        """Whether small sides of a join are read first: DuckDB's own joins skip enough of few bytes."""
+        return size >= self.limits.joined or not placed().is_here
+
+    def is_small_side(self, size: int) -> bool:
+        """Whether a side of a join is read first, to skip files of the other side."""
+        return size <= self.limits.joined_side
+
+    def compares_row_ids_here(self, facts: Facts, rows: int) -> bool:
+        """Whether row ids are compared in process; of local files, no other column is read."""
+        return self.place(facts).is_here or (not facts.is_fetched and rows <= self.limits.row_ids)
+
+    def fetches_positions(self, count: int) -> bool:
+        """Whether positions of deletions on Spark are fetched, because a job takes longer than their transfer."""
+        return count <= self.limits.deletions
+
+    def writes_in_one_task(self, count: int) -> bool:
+        """Whether one task writes changed rows on Spark, because a shuffle takes longer."""
+        return count <= self.limits.task_rows
+
+
+class Engines(Protocol):
+    """Engines of a session.
+
+    Attributes:
+        placing: chooses between them.
+    """
+
+    placing: Placing
+
+    def running(self) -> AbstractContextManager[SparkSession]:
+        """Runs Spark jobs in the block; starts Spark if necessary."""
 
 
 def _over(facts: Facts, limits: Limits) -> str:

@@ -1,12 +1,17 @@
-"""Rows on any engine, and queries over them: an operation is written once, for every placement."""
+"""Rows in any place, and queries over them: an operation is written once, for every placement.
+
+All that gives rows is `Rows`: an Arrow table, a query in process, a DataFrame, and the planned reads of `engine/scans.py` and
+`engine/changes.py`, which either engine can do.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +22,7 @@ from ducklake_lab.errors import BindError
 from ducklake_lab.files.relation import Relation
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import DataType, from_field
+from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query, plan_query
 from ducklake_lab.sql.plan import InputRows, NamedRows, Resolver, StoredMacro, StoredView
@@ -27,44 +33,124 @@ if TYPE_CHECKING:
 Columns = Sequence[tuple[str, DataType]]
 
 
-class Rows(Protocol):
-    """Rows on one engine, with the operations that every engine supports."""
+class Rows(ABC):
+    """Rows, with the operations that every place supports."""
 
     @property
+    def files(self) -> Sequence[ScanFile]:
+        """The data files that hold the rows, after pruning."""
+        return ()
+
+    @property
+    def files_total(self) -> int:
+        """The number of data files before pruning."""
+        return 0
+
+    @property
+    def is_on_spark(self) -> bool:
+        """Whether the rows are fetched from Spark before this process reads them."""
+        return False
+
+    @property
+    @abstractmethod
     def columns(self) -> Columns:
         """The names and types of the columns."""
 
-    def arrow(self) -> pa.Table:
-        """Returns all rows as an Arrow table in memory."""
+    @abstractmethod
+    def here(self) -> Here:
+        """Returns the rows in this process."""
 
+    @abstractmethod
     def frame(self, spark: SparkSession) -> DataFrame:
         """Returns all rows as a DataFrame."""
 
+    @property
+    def key(self) -> Hashable:
+        """The key under which their DataFrame is kept for other statements; None if it is not."""
+        return None
+
+    def arrow(self) -> pa.Table:
+        """Returns all rows as an Arrow table in memory."""
+        return self.here().arrow()
+
     def first(self, count: int, names: Sequence[str] | None = None) -> Rows:
         """Returns the rows with only the first columns, on request under other names."""
+        return self.here().first(count, names)
 
     def pick(self, column: str, values: Sequence[str], without: Sequence[str]) -> Rows:
         """Returns the rows with one of some texts in a column, without some columns."""
+        return self.here().pick(column, values, without)
 
     def query(self, sql: str, **others: Rows) -> Rows:
         """Returns the result of a query in DuckDB's SQL.
 
         Args:
             sql: the query; it names these rows `rows`. For Spark it is translated like a user's query.
-            others: rows on the same engine, by their names in the query.
+            others: rows in the same place, by their names in the query.
 
         Raises:
             UnsupportedFeatureError: neither Spark nor a worker can compute a part.
         """
+        return self.here().query(sql, **others)
+
+
+class Here(Rows):
+    """Rows in this process, which DuckDB reads on demand."""
+
+    @property
+    @abstractmethod
+    def relation(self) -> Relation:
+        """The rows as a query over files and Arrow tables."""
+
+    @abstractmethod
+    def arrow(self) -> pa.Table: ...
+
+    def here(self) -> Here:
+        return self
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        from ducklake_lab.spark.frames import from_arrow_table
+
+        return from_arrow_table(spark, self.arrow())
+
+    def first(self, count: int, names: Sequence[str] | None = None) -> Here:
+        inner = [f"c{i}" for i in range(count)]
+        kept = self.columns[:count]
+        if names is not None:
+            kept = [(name, kind) for name, (_, kind) in zip(names, kept, strict=True)]
+        shown = ", ".join(f"{old} AS {quote_identifier(new)}" for old, (new, _) in zip(inner, kept, strict=True))
+        relation = self.relation
+        return Query(
+            replace(relation, sql=f"SELECT {shown} FROM ({relation.sql}) AS r({', '.join(inner)})"), tuple(kept)
+        )
+
+    def pick(self, column: str, values: Sequence[str], without: Sequence[str]) -> Here:
+        table = self.arrow()  # splitting a few rows is faster than binding a query
+        found = table.filter(pc.is_in(table.column(column), pa.array(values, pa.string())))
+        return InMemory(found.drop_columns(list(without)))
+
+    def query(self, sql: str, **others: Rows) -> Here:
+        inputs = {"rows": self.relation, **{name: rows.here().relation for name, rows in others.items()}}
+        named = ", ".join(f"{name} AS NOT MATERIALIZED ({rows.sql})" for name, rows in inputs.items())
+        tables = {name: table for rows in inputs.values() for name, table in rows.tables.items()}
+        places = {path: place for rows in inputs.values() for path, place in rows.places.items()}
+        return Query(Relation(f"WITH {named} SELECT * FROM ({sql})", tables, places))
 
 
 @dataclass(frozen=True)
-class Here:
-    """Rows in this process: a query over files and Arrow tables, which DuckDB runs on demand."""
+class Query(Here):
+    """Rows of a query over files and Arrow tables.
 
-    relation: Relation
+    Attributes:
+        declared: the columns, if they are known.
+    """
+
+    source: Relation
     declared: Columns | None = None
-    names: Sequence[str] | None = None
+
+    @property
+    def relation(self) -> Relation:
+        return self.source
 
     @cached_property
     def columns(self) -> Columns:
@@ -76,36 +162,28 @@ class Here:
     def _table(self) -> pa.Table:
         found = engine.read_relation(self.relation)
         # DuckDB ignores case, and numbers duplicate names
-        names = self.names if self.declared is None else [name for name, _ in self.declared]
-        return found if names is None else found.rename_columns(list(names))
+        return found if self.declared is None else found.rename_columns([name for name, _ in self.declared])
 
     def arrow(self) -> pa.Table:
         return self._table
 
-    def frame(self, spark: SparkSession) -> DataFrame:
-        from ducklake_lab.spark.frames import from_arrow_table
 
-        return from_arrow_table(spark, self.arrow())
+@dataclass(frozen=True, eq=False)
+class InMemory(Here):
+    """Rows of an Arrow table."""
 
-    def first(self, count: int, names: Sequence[str] | None = None) -> Here:
-        inner = [f"c{i}" for i in range(count)]
-        kept = [name for name, _ in self.columns[:count]] if names is None else names
-        shown = ", ".join(f"{old} AS {quote_identifier(new)}" for old, new in zip(inner, kept, strict=True))
-        relation = replace(self.relation, sql=f"SELECT {shown} FROM ({self.relation.sql}) AS r({', '.join(inner)})")
-        kinds = (kind for _, kind in (self.declared or ())[:count])
-        return Here(relation, list(zip(kept, kinds, strict=True)) if self.declared is not None else None, kept)
+    table: pa.Table
 
-    def pick(self, column: str, values: Sequence[str], without: Sequence[str]) -> Here:
-        table = self.arrow()  # splitting a few rows is faster than binding a query
-        found = table.filter(pc.is_in(table.column(column), pa.array(values, pa.string())))
-        return held(found.drop_columns(list(without)))
+    @cached_property
+    def columns(self) -> Columns:
+        return _columns_of(self.table)
 
-    def query(self, sql: str, **others: Rows) -> Here:
-        inputs = {"rows": self.relation, **{name: here(rows).relation for name, rows in others.items()}}
-        named = ", ".join(f"{name} AS NOT MATERIALIZED ({rows.sql})" for name, rows in inputs.items())
-        tables = {name: held for rows in inputs.values() for name, held in rows.tables.items()}
-        places = {path: place for rows in inputs.values() for path, place in rows.places.items()}
-        return Here(Relation(f"WITH {named} SELECT * FROM ({sql})", tables, places))
+    @cached_property
+    def relation(self) -> Relation:
+        return engine.carried(unique_name(), self.table)
+
+    def arrow(self) -> pa.Table:
+        return self.table
 
 
 _numbers = count(1)
@@ -116,28 +194,24 @@ def unique_name() -> str:
     return f"_ducklake_rows_{next(_numbers)}"
 
 
-def held(table: pa.Table) -> Here:
-    """Returns an Arrow table as rows."""
-    found = Here(engine.carried(unique_name(), table), _columns_of(table))
-    found.__dict__["_table"] = table
-    return found
-
-
-def here(rows: Rows) -> Here:
-    """Returns rows in this process, from any engine."""
-    return rows if isinstance(rows, Here) else held(rows.arrow())
-
-
 def _columns_of(table: pa.Table) -> list[tuple[str, DataType]]:
     return [(field.name, from_field(field)) for field in table.schema]
 
 
-@dataclass(frozen=True)
-class OnSpark:
-    """Rows of a DataFrame, processed by Spark."""
+@dataclass(frozen=True, eq=False)
+class OnSpark(Rows):
+    """Rows of a DataFrame, processed by Spark.
+
+    Attributes:
+        declared: the columns, if their types are known more precisely than Spark has them.
+    """
 
     data: DataFrame
     declared: tuple[tuple[str, DataType], ...] | None = None
+
+    @property
+    def is_on_spark(self) -> bool:
+        return True
 
     @cached_property
     def columns(self) -> Columns:
@@ -147,13 +221,15 @@ class OnSpark:
             return self.declared
         return [(field.name, from_spark(field.dataType)) for field in self.data.schema.fields]
 
-    def arrow(self) -> pa.Table:
+    def here(self) -> Here:
         from ducklake_lab.spark.frames import to_arrow_table
 
-        return to_arrow_table(self.data)
+        return InMemory(to_arrow_table(self.data))
 
     def frame(self, spark: SparkSession) -> DataFrame:
-        return self.data
+        from ducklake_lab.spark.frames import of_session
+
+        return of_session(spark, self.data)
 
     def first(self, count: int, names: Sequence[str] | None = None) -> OnSpark:
         quoted = ["`" + name.replace("`", "``") + "`" for name in self.data.columns[:count]]

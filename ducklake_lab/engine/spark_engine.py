@@ -8,7 +8,8 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from ducklake_lab.engine.placement import Engine, Facts, Limits, Placement, place
+from ducklake_lab.engine.placement import Placing
+from ducklake_lab.engine.rows import OnSpark, Rows
 from ducklake_lab.engine.turn import Turn
 
 if TYPE_CHECKING:
@@ -27,8 +28,7 @@ class SparkEngine:
         session: the user's SparkSession, which stays as it is; None until it is needed or passed in.
         starting: whether Spark is starting.
         time_zone: returns the session's time zone.
-        asked: the engine that the session or the running statement chose.
-        limits: the limits for work in process.
+        placing: chooses the engine of each statement.
         turn: the turn of the session. A start of Spark does not need it; code that needs both takes the turn first.
         on_progress: called from another thread with Spark's progress; None without a listener.
     """
@@ -38,12 +38,10 @@ class SparkEngine:
         session: SparkSession | None,
         before_jobs: Callable[[], None],
         time_zone: Callable[[], str],
-        asked: Engine = "auto",
-        limits: Limits | None = None,
+        placing: Placing | None = None,
         turn: Turn | None = None,
     ) -> None:
-        self.asked = asked
-        self.limits = limits or Limits()
+        self.placing = placing or Placing()
         self.session = session
         self.time_zone = time_zone
         self.starting = False
@@ -60,13 +58,13 @@ class SparkEngine:
         self._kept_by: SparkSession | None = None
 
     def start_soon(self) -> None:
-        """Starts Spark in the background, unless it runs or is excluded; the next use of Spark waits for it."""
+        """Starts Spark in the background, unless it runs; the next use of Spark waits for it."""
 
         def start() -> None:
             with suppress(Exception):  # the next use of Spark raises the error again
                 self()
 
-        if self.session is None and not self.starting and self.asked != "duckdb":
+        if self.session is None and not self.starting:
             threading.Thread(target=start, name="ducklake-lab-spark", daemon=True).start()
 
     def __call__(self) -> SparkSession:
@@ -121,50 +119,53 @@ class SparkEngine:
                 runtime.give_back(self._own)
                 self._own = None
 
-    def place(self, facts: Facts) -> Placement:
-        """Chooses the engine."""
-        return place(facts, self.limits, self.asked)
-
     @contextmanager
-    def asking(self, engine: Engine | None) -> Iterator[None]:
-        """Sets the engine for the statement in the block; None keeps the session's choice."""
-        before = self.asked
-        self.asked, self._seen_alive = engine or before, False
+    def statement(self) -> Iterator[None]:
+        """Checks at most once in the block that Spark still runs."""
+        self._seen_alive = False
         try:
             yield
         finally:
-            self.asked, self._seen_alive = before, None
+            self._seen_alive = None
 
-    def temporary_view(self, name: str) -> DataFrame | None:
+    def has_workers(self) -> bool:
+        """Whether Python workers can run DuckDB; assumed before Spark runs."""
+        if self.session is None:
+            return True
+        from ducklake_lab.spark import workers
+
+        return workers.fault(self.session) is None
+
+    def temporary_view(self, name: str) -> Rows | None:
         """Returns a temporary view by name; None if there is none, or Spark does not run."""
         if self.session is None and "pyspark" not in sys.modules:
             return None
         from ducklake_lab.spark import runtime
 
         spark = self.session or runtime.active()
-        return runtime.temporary_view(spark, name) if spark is not None and runtime.is_alive(spark) else None
+        found = runtime.temporary_view(spark, name) if spark is not None and runtime.is_alive(spark) else None
+        return OnSpark(found) if found is not None else None
 
     def query(
         self,
         query: SparkQuery,
-        sources: Mapping[str, tuple[Hashable, Callable[[], DataFrame]]],
+        sources: Mapping[str, Rows],
         params: Mapping[str, object] | None = None,
         as_user: bool = False,
     ) -> DataFrame:
         """Returns the lazy, checked DataFrame of a query.
 
         Args:
+            sources: by name in the query. Recently used DataFrames are kept by `Rows.key`.
             as_user: runs it in the user's session, with its settings and functions.
-            sources: by name in the query, a function that makes the DataFrame, and a key of everything that it
-                depends on. Recently used DataFrames are kept by key; a source with the key None is not kept.
         """
         from ducklake_lab.spark import querying
         from ducklake_lab.spark.runtime import acting
 
         with self.running() as spark:
-            kept = {name: self._kept_frame(key, make) for name, (key, make) in sources.items() if key is not None}
+            kept = {name: self._kept_frame(rows) for name, rows in sources.items() if rows.key is not None}
             views = {name: view for name, (_, view) in kept.items() if view is not None}
-            frames = {name: kept[name][0] if name in kept else make() for name, (_, make) in sources.items()}
+            frames = {name: kept[name][0] if name in kept else rows.frame(spark) for name, rows in sources.items()}
             if as_user:
                 given = {name: self.handed_out(frame) for name, frame in frames.items()}
                 with acting(self.users_session()):
@@ -175,18 +176,18 @@ class SparkEngine:
             self._let_go(spark)  # only now: the query may use all of them
             return found
 
-    def _kept_frame(self, key: Hashable, make: Callable[[], DataFrame]) -> tuple[DataFrame, str | None]:
-        """Returns the kept DataFrame of a key, or a new one, with its view."""
+    def _kept_frame(self, rows: Rows) -> tuple[DataFrame, str | None]:
+        """Returns the kept DataFrame of rows, or a new one, with its view."""
         from ducklake_lab.spark import querying
 
         spark = self()
         if self._kept_by is not spark:
             self._kept.clear()
             self._kept_by = spark
-        key = (key, self.time_zone())
+        key = (rows.key, self.time_zone())
         found = self._kept.pop(key, None)
         if found is None:
-            frame = make()
+            frame = rows.frame(spark)
             found = frame, querying.keep(frame)
         self._kept[key] = found
         return found

@@ -59,7 +59,7 @@ def rewrite_all(rewrites: Sequence[Rewrite], engines: Engines) -> list[WrittenFi
     """Do all rewrites; None for those without a row left. If one fails, no file stays behind."""
     try:
         files = [file for item in rewrites for file in item.files]
-        if engines.place(facts_of(files, purpose="change")).is_here:
+        if engines.placing.place(facts_of(files, purpose="change")).is_here:
             return [rewrite(item) for item in rewrites]
         from ducklake_lab.spark.tasks import run_tasks
 

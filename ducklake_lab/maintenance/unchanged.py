@@ -15,12 +15,9 @@ from ducklake_lab.engine.placement import Engines
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.positions import Positions
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
-from ducklake_lab.storage import is_local
 
 #: Types whose values are not compared.
 _NOT_COMPARED = ("variant", "geometry")
-#: Rows whose ids are read here, whatever the size of their files: 32 bytes for each.
-_MOST_ROW_IDS = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +77,7 @@ def without_unchanged(
     here, there = _of_pairs(come, rest, "a"), _of_pairs(go, rest, "b")
     if any(part.type in _NOT_COMPARED for column in table.columns for part in column.walk()):
         return come, go, False
-    if not engines.place(facts_of([*here.files, *there.files], purpose="change")).is_here:
+    if not engines.placing.place(facts_of([*here.files, *there.files], purpose="change")).is_here:
         return come, go, False
     equal = " AND ".join(
         f"a.c{at} IS NOT DISTINCT FROM b.c{at} AND a.c{at}::VARCHAR IS NOT DISTINCT FROM b.c{at}::VARCHAR"  # -0.0
@@ -103,9 +100,8 @@ def _at(side: str) -> str:
 def _is_read_here(come: Places, go: Places, engines: Engines) -> bool:
     """Whether the row ids of all files are for this process; no other column of local files is read."""
     files = [*come.files, *go.files]
-    if engines.place(facts_of(files, purpose="change")).is_here:
-        return True
-    return all(is_local(file.path) for file in files) and sum(f.data_file.record_count for f in files) <= _MOST_ROW_IDS
+    rows = sum(file.data_file.record_count for file in files)
+    return engines.placing.compares_row_ids_here(facts_of(files, purpose="change"), rows)
 
 
 def _shared(come: Places, go: Places, table: Table) -> pa.Table:

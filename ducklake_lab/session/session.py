@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.engine.in_process.database import SessionDatabase
-from ducklake_lab.engine.placement import Engine, Limits, check_engine
+from ducklake_lab.engine.placement import Engine, Limits, Placing, check_engine
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.engine.turn import Turn
 from ducklake_lab.errors import UsageError
@@ -72,7 +72,8 @@ class Session(LakeInfo):
         self._secrets = Secrets()
         self._lakes = Lakes(self._database, turn)
         self._transactions = Transactions(self._lakes, self._database)
-        self._engine = SparkEngine(spark, self._lakes.release, self._database.time_zone, engine, limits, turn)
+        self._placing = Placing(engine, limits or Limits())
+        self._engine = SparkEngine(spark, self._lakes.release, self._database.time_zone, self._placing, turn)
         self._sources = Sources(self._transactions, self._engine, self._database)
         self._completer = SqlCompleter(self._lakes)
         attaching = partial(attach_statement, self._lakes, self._secrets, self._sources.names.value)
@@ -83,12 +84,12 @@ class Session(LakeInfo):
     @property
     def engine(self) -> Engine:
         """The default engine for rows."""
-        return self._engine.asked
+        return self._placing.asked
 
     @engine.setter
     def engine(self, engine: Engine) -> None:
         check_engine(engine)
-        self._engine.asked = engine
+        self._placing.asked = engine
 
     @property
     def author(self) -> str | None:
@@ -132,7 +133,7 @@ class Session(LakeInfo):
 
     def expect(self, size: int) -> None:
         """Starts Spark in the background if a lake with that many bytes is too large for this process."""
-        if size > self._engine.limits.look:
+        if self._placing.expects_spark(size):
             self._engine.start_soon()
 
     @property
@@ -271,7 +272,8 @@ class Session(LakeInfo):
         with (
             self._lakes.working(),
             room_for_depth(),
-            self._engine.asking(engine),
+            self._placing.asking(engine),
+            self._engine.statement(),
             self._transactions.notes.saying(message),
             self._sources.names.handing_in(HandedIn(tables, variables)),
             placing(text),

@@ -14,10 +14,11 @@ from ducklake_lab.diff.diff import Diff
 from ducklake_lab.diff.diff_states import Side
 from ducklake_lab.duckdb.handing import arrow_table, pandas_frame
 from ducklake_lab.duckdb.zones import in_zone
-from ducklake_lab.engine.in_process import reader as local_reader
+from ducklake_lab.engine.scans import Scan
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import SnapshotNotFoundError, UsageError
 from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.quoting import quoted_path
 from ducklake_lab.scan.counts import TableCounts, inlined_rows, table_counts
 from ducklake_lab.scan.history import lake_history, last_change, table_files
@@ -27,9 +28,8 @@ from ducklake_lab.session.listings import FileListing, History, Listing
 from ducklake_lab.session.names.attached_lakes import Lakes, Place
 from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.names.read_states import At
-from ducklake_lab.session.rows.feed import plan_call
+from ducklake_lab.session.rows.feed import feed_result, plan_call
 from ducklake_lab.session.rows.result import Result
-from ducklake_lab.session.rows.row_sources import Scan, frame_of
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.rows.view import RowsView, table_view
 from ducklake_lab.sql.prune.spark_condition import predicate_of
@@ -77,27 +77,25 @@ class TableHandle:
                 their types.
             columns: column names, in order; None for all.
         """
-        place = self._place()
-        table = place.table()
-        predicate = predicate_of(where, table.columns) if where is not None else None
-        plan = self._sources.scan(place.lake, place.state, table, predicate)
-        with self._engine.running():
-            frame = self._engine.handed_out(frame_of(Scan(plan, virtual=False), self._engine))
+        predicate = predicate_of(where, self._entry().columns) if where is not None else None
+        scan = self._scan(predicate)
+        with self._engine.running() as spark:
+            frame = self._engine.handed_out(scan.frame(spark))
         if where is not None:
             frame = frame.where(where)
         return frame.select(*(f"`{name.replace('`', '``')}`" for name in columns)) if columns is not None else frame
 
     def arrow(self) -> pa.Table:
         """Returns all rows as an Arrow table with DuckDB's types, read in process."""
-        return in_zone(arrow_table(self._rows()), self._engine.time_zone())
+        return in_zone(arrow_table(self._scan().arrow()), self._engine.time_zone())
 
     def pandas(self) -> pd.DataFrame:
         """Returns all rows as a pandas DataFrame."""
-        return pandas_frame(self._rows(), self._engine.time_zone())
+        return pandas_frame(self._scan().arrow(), self._engine.time_zone())
 
-    def _rows(self) -> pa.Table:
+    def _scan(self, predicate: Predicate | None = None) -> Scan:
         place = self._place()
-        return local_reader.read(self._sources.scan(place.lake, place.state, place.table()))
+        return Scan(self._sources.scan(place.lake, place.state, place.table(), predicate))
 
     def files(self) -> FileListing:
         """Lists the data files with sizes, deleted rows, partition values and column statistics."""
@@ -148,7 +146,7 @@ class TableHandle:
         """Returns the changes in snapshots `start` to `end`, inclusive: snapshot_id, rowid, change_type and columns."""
         place = self._place(end)
         call = FeedCall("table_changes", place.lake, place.schema, place.name, start, end)
-        return plan_call(self._lakes, call).result(self._engine)
+        return feed_result(plan_call(self._lakes, call), self._engine)
 
     def diff(
         self,

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Literal
 
-import pyarrow as pa
-
+from ducklake_lab.engine.rows import OnSpark
 from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.rows.handed_in import rows_of
@@ -40,10 +39,10 @@ def write_rows(
     place = lakes.parse(table)
     name = op.TableName(place.lake.alias, place.schema, place.name)
     given = rows_of(rows, "What you write")
-    if mode == "overwrite" and not isinstance(given, pa.Table):
+    if mode == "overwrite" and isinstance(given, OnSpark):
         from ducklake_lab.spark.overwriting import check_static
 
-        check_static(given)
+        check_static(given.data)
     view = sources.names.register(given)
     query = parse_query(f"SELECT * FROM {view}")
     try:

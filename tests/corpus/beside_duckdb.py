@@ -25,7 +25,7 @@ from typing import Any
 import duckdb
 
 import ducklake_lab as dl
-from ducklake_lab.engine import spark_engine
+from ducklake_lab.engine import placement
 from ducklake_lab.engine.placement import Facts, Limits, Placement, place
 
 _QUERY = re.compile(r"\s*(SELECT|FROM|WITH|VALUES|\()", re.IGNORECASE)
@@ -214,7 +214,7 @@ def main() -> None:
     arguments.add_argument("--show", nargs="*", default=["differs", "failed", "moved"], help="kinds that are printed")
     arguments.add_argument("--seconds", type=int, default=45, help="for each file")
     options = arguments.parse_args()
-    spark_engine.place = _on_spark
+    placement.place = _on_spark
     signal.signal(signal.SIGALRM, _late)
     counts: Counter[str] = Counter()
     for file in sorted(options.suite.rglob("*.test")):

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
+from ducklake_lab.engine.rows import InMemory, OnSpark, Rows
 from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.model.nanoseconds import nanoseconds_in
 from ducklake_lab.session.rows.result import Result
-
-if TYPE_CHECKING:
-    from ducklake_lab.spark.library import DataFrame
 
 #: Kinds of rows that `rows_of` accepts, for messages.
 KINDS = "a Spark, pandas or Polars DataFrame, an Arrow table, or a result"
@@ -27,8 +25,8 @@ def is_rows(value: object) -> bool:
     return _is_frame(value, "pyspark") or _is_frame(value, "polars", "LazyFrame") or _streams(value)
 
 
-def rows_of(value: Any, name: str) -> pa.Table | DataFrame:
-    """Returns rows in memory as an Arrow table, or a Spark DataFrame unchanged.
+def rows_of(value: Any, name: str) -> Rows:
+    """Returns a value of the program as rows.
 
     Named levels of a pandas index become the first columns; unnamed levels are dropped.
 
@@ -41,16 +39,18 @@ def rows_of(value: Any, name: str) -> pa.Table | DataFrame:
             or it has values without an Arrow type, or values that DuckDB would truncate.
     """
     if isinstance(value, Result) and value.is_query:
-        return value.carried() if value.in_process else value.spark()
-    found = _rows_of(value, name)
-    _check_names(found.column_names if isinstance(found, pa.Table) else found.columns, name)
-    if isinstance(found, pa.Table):
-        _check_digits(found, name)
-    return found
+        return value.rows()
+    if _is_frame(value, "pyspark"):
+        _check_names(value.columns, name)
+        return OnSpark(value)
+    found = _table_of(value, name)
+    _check_names(found.column_names, name)
+    _check_digits(found, name)
+    return InMemory(found)
 
 
-def _rows_of(value: Any, name: str) -> pa.Table | DataFrame:
-    if isinstance(value, pa.Table) or _is_frame(value, "pyspark"):
+def _table_of(value: Any, name: str) -> pa.Table:
+    if isinstance(value, pa.Table):
         return value
     if isinstance(value, pa.RecordBatch):
         return pa.Table.from_batches([value])
@@ -186,14 +186,14 @@ class HandedIn:
                 )
         self._tables = {name.casefold(): (name, value) for name, value in (tables or {}).items()}
         self._variables = variables or {}
-        self._read: dict[str, pa.Table | DataFrame] = {}
+        self._read: dict[str, Rows] = {}
 
-    def table(self, name: str) -> pa.Table | DataFrame | None:
+    def table(self, name: str) -> Rows | None:
         """Returns the rows that were passed under a name."""
         found = self._tables.get(name.casefold())
         return self._once(*found) if found is not None else None
 
-    def variable(self, name: str) -> pa.Table | DataFrame | None:
+    def variable(self, name: str) -> Rows | None:
         """Returns the rows in a variable; None if the variable is missing or no table."""
         if name not in self._variables:
             return None
@@ -208,7 +208,7 @@ class HandedIn:
         tables += [known for known in self._variables if is_rows(self._variables[known])]
         return did_you_mean(name, tables)
 
-    def _once(self, name: str, value: object) -> pa.Table | DataFrame:
+    def _once(self, name: str, value: object) -> Rows:
         if name not in self._read:
             self._read[name] = rows_of(value, name)
         return self._read[name]

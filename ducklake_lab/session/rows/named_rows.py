@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.engine.rows import Rows
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.names.read_states import At
 from ducklake_lab.sql.plan import QueryPlan
-
-if TYPE_CHECKING:
-    from ducklake_lab.spark.library import DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,16 +30,19 @@ class LakeTable:
 
 @dataclass(frozen=True, slots=True)
 class HandedInRows:
-    """Rows passed under a name: a Spark DataFrame or an Arrow table.
+    """Rows passed under a name.
 
     Attributes:
         shown: their name in messages.
     """
 
-    columns: tuple[tuple[str, DataType], ...]
-    data: pa.Table | DataFrame
+    rows: Rows
     shown: str
     qualifiers: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> Sequence[tuple[str, DataType]]:
+        return self.rows.columns
 
 
 @dataclass(frozen=True, slots=True)

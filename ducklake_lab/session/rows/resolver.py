@@ -7,15 +7,14 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
-from typing import TYPE_CHECKING, Any, Literal
-
-import pyarrow as pa
+from typing import Any, Literal
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import metadata_columns
 from ducklake_lab.duckdb.evaluation import Settings
 from ducklake_lab.duckdb.zones import instant
 from ducklake_lab.engine.in_process.database import SessionDatabase
+from ducklake_lab.engine.rows import Rows
 from ducklake_lab.errors import (
     BindError,
     DuckLakeError,
@@ -26,7 +25,7 @@ from ducklake_lab.errors import (
     UsageError,
 )
 from ducklake_lab.model.quoting import quote_identifier
-from ducklake_lab.model.types import DataType, from_field
+from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions.registry import Functions
 from ducklake_lab.session.names.attached_lakes import Lakes, Place
 from ducklake_lab.session.names.read_states import At
@@ -42,9 +41,6 @@ from ducklake_lab.sql.plan import MOST_EXPANSIONS, NamedRows, QueryPlan, StoredM
 from ducklake_lab.sql.planning.planner import as_text
 from ducklake_lab.sql.spark.settings import meaningful
 from ducklake_lab.sql.types import type_or_none
-
-if TYPE_CHECKING:
-    from ducklake_lab.spark.library import DataFrame
 
 #: DuckDB's text for a temporary view over lakes; it keeps the view's name and columns in DuckDB's catalog.
 _VIEW_TEXT = "ducklake_lab_view_{}_can_be_read_by_its_bare_name_only"
@@ -66,7 +62,7 @@ class NameResolver:
 
     Attributes:
         registered: rows from the program, by their name in plans.
-        spark_view: returns the DataFrame of a temporary Spark view; None without a running Spark or such a view.
+        spark_view: returns the rows of a temporary Spark view; None without a running Spark or such a view.
         functions: the table functions of lakes.
         system: the system tables that list entries of lakes.
     """
@@ -78,7 +74,7 @@ class NameResolver:
         functions: Functions,
         run: Callable[[QueryPlan], Result],
         columns_of: Callable[[QueryPlan], list[tuple[str, str]] | None],
-        spark_view: Callable[[str], DataFrame | None],
+        spark_view: Callable[[str], Rows | None],
     ) -> None:
         self._lakes = lakes
         self._database = database
@@ -316,7 +312,7 @@ class NameResolver:
         return self._handed_in.hint(name.name) if name.schema is None else ""
 
     def _registered_rows(
-        self, kind: str, name: op.TableName, find: Callable[[str], pa.Table | DataFrame | None]
+        self, kind: str, name: op.TableName, find: Callable[[str], Rows | None]
     ) -> op.TableName | None:
         if name.schema is not None:
             return None
@@ -342,8 +338,8 @@ class NameResolver:
     def new_view_name(self) -> str:
         return f"ducklake_rows_{next(self._counter)}"
 
-    def register(self, rows: pa.Table | DataFrame, shown: str = "What you hand in") -> str:
-        """Makes an Arrow table or a Spark DataFrame visible to plans under a new name.
+    def register(self, rows: Rows, shown: str = "What you hand in") -> str:
+        """Makes rows visible to plans under a new name.
 
         Args:
             shown: their name in messages.
@@ -352,17 +348,11 @@ class NameResolver:
             UsageError: two column names differ only in case.
         """
         name = self.new_view_name()
-        if isinstance(rows, pa.Table):
-            columns = tuple((field.name, from_field(field)) for field in rows.schema)
-        else:
-            from ducklake_lab.spark.types import from_spark
-
-            columns = tuple((field.name, from_spark(field.dataType)) for field in rows.schema.fields)
-        folded = [column.casefold() for column, _ in columns]
+        folded = [column.casefold() for column, _ in rows.columns]
         if len(set(folded)) < len(folded):
             twice = next(column for column in folded if folded.count(column) > 1)
             raise UsageError(f'{shown} has two columns named "{twice}"; rename one of them.')
-        self.registered[name] = HandedInRows(columns, rows, shown)
+        self.registered[name] = HandedInRows(rows, shown)
         return name
 
 

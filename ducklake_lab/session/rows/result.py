@@ -15,6 +15,7 @@ from ducklake_lab.duckdb.casting import cast_columns
 from ducklake_lab.duckdb.handing import arrow_table, pandas_frame, python_rows
 from ducklake_lab.duckdb.zones import in_zone, process_time_zone
 from ducklake_lab.engine.placement import Placement
+from ducklake_lab.engine.rows import InMemory, OnSpark, Rows
 from ducklake_lab.errors import UsageError
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.types import from_field
@@ -187,6 +188,10 @@ class Result:
         """Returns the computed rows, if they suffice for that many first rows."""
         head = self._head if self._head is not None and self._head.num_rows >= rows else None
         return self._arrow if self._arrow is not None else head
+
+    def rows(self) -> Rows:
+        """Returns the rows for other statements; computes nothing on Spark."""
+        return InMemory(self.carried()) if self.in_process else OnSpark(self.spark())
 
     def pandas(self) -> pd.DataFrame:
         """Returns all rows as a pandas DataFrame with DuckDB's types."""

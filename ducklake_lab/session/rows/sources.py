@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
 from ducklake_lab.catalog.files import read_column_stats
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import read_metadata
+from ducklake_lab.engine.facts import facts_of_rows
 from ducklake_lab.engine.in_process.database import Fetched, SessionDatabase
 from ducklake_lab.engine.placement import Placement, Purpose
+from ducklake_lab.engine.rows import InMemory, Rows
+from ducklake_lab.engine.scans import Scan
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import BindError, DataFileError, SqlError, TransactionError, UnsupportedFeatureError
 from ducklake_lab.files.reader import RowQuery
@@ -34,7 +37,6 @@ from ducklake_lab.session.rows.join_pruning import implied
 from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable, MetadataTable, SystemListing
 from ducklake_lab.session.rows.resolver import NameResolver, plan_or_leave
 from ducklake_lab.session.rows.result import Result, RunInfo, Waiting
-from ducklake_lab.session.rows.row_sources import Scan, facts, frame_of, to_duckdb
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_spark_text
@@ -44,13 +46,10 @@ from ducklake_lab.sql.planning.own_source import is_of_one_function
 from ducklake_lab.sql.planning.spark_text import parameters
 from ducklake_lab.sql.spark.stability import differs_by_run
 from ducklake_lab.sql.types import type_or_none
-from ducklake_lab.storage import is_local
 
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import DataFrame
 
-#: Largest size, in bytes of data files, of a join side that is read to skip files of the other side.
-_SIDE_BYTES = 4 << 20
 #: Most scans kept for later statements, and most files of a kept scan.
 _KEPT_SCANS, _KEPT_FILES = 256, 1000
 #: Whether a function with effects runs, returns no rows, or raises.
@@ -154,8 +153,9 @@ class Sources:
             return Result(arrow=answer.table, types=answer.types, info=info, engine=self._engine)
         if self.placed(plan, loaded, info, purpose).is_here:
             on_spark = partial(self._reading_on_spark, plan, loaded) if info.files_read else None
-            waiting = self._waiting(plan, loaded) if info.bytes_read > self._engine.limits.eager else None
-            if waiting is not None and purpose == "look":
+            on_demand = purpose == "look" and self._engine.placing.runs_on_demand(info.bytes_read)
+            waiting = self._waiting(plan, loaded) if on_demand else None
+            if waiting is not None:
                 return Result(waiting=waiting, info=info, engine=self._engine, on_spark=on_spark)
             rows = self.run_in_process(plan, loaded)
             return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine, on_spark=on_spark)
@@ -163,12 +163,12 @@ class Sources:
         shown = replace(plan, duckdb_sql=plan.for_spark().duckdb_sql or plan.duckdb_sql)
         return Result(frame=self.spark_frame(plan, loaded), types=self.types(shown), info=info, engine=self._engine)
 
-    def _waiting(self, plan: QueryPlan, loaded: Mapping[str, object]) -> Waiting | None:
+    def _waiting(self, plan: QueryPlan, loaded: Mapping[str, Rows]) -> Waiting | None:
         """Returns the plan as a query that runs on demand; None if it could give other rows later than now."""
         of_files = all(isinstance(rows, Scan) for rows in loaded.values()) and len(loaded) == len(plan.sources)
         if not of_files or not plan.bound or differs_by_run(plan.duckdb_sql):
             return None
-        columns = self._described(plan, {view: to_duckdb(rows) for view, rows in loaded.items()})
+        columns = self._described(plan, {view: rows.here().relation for view, rows in loaded.items()})
         if columns is None:
             return None
         time_zone, types = self._database.time_zone(), [kind for _, kind in columns]
@@ -188,23 +188,26 @@ class Sources:
 
         return Waiting(columns, rows)
 
-    def _reading_on_spark(self, plan: QueryPlan, loaded: Mapping[str, object]) -> DataFrame | None:
+    def _reading_on_spark(self, plan: QueryPlan, loaded: Mapping[str, Rows]) -> DataFrame | None:
         """Returns a lazy DataFrame of a query that ran in process; None if a second run could give other rows."""
         if not plan.bound or plan.refusal is not None or differs_by_run(plan.duckdb_sql):
             return None
         return self.spark_frame(plan, loaded)
 
     def placed(
-        self, plan: QueryPlan, loaded: Mapping[str, object], info: RunInfo, purpose: Purpose = "look"
+        self, plan: QueryPlan, loaded: Mapping[str, Rows], info: RunInfo, purpose: Purpose = "look"
     ) -> Placement:
         """Chooses the engine of a plan and notes it in `info`."""
-        refusal = plan.refusal if self._engine.asked == "spark" else None
-        if refusal is not None and purpose == "change" and self.row_query(plan, loaded) is not None:
-            refusal = None  # Spark's workers find the rows with DuckDB
-        info.placement = self._engine.place(facts(loaded.values(), purpose, refusal))
+
+        def refusal() -> Exception | None:
+            if plan.refusal is None or (purpose == "change" and self.row_query(plan, loaded) is not None):
+                return None  # Spark's workers find changed rows with DuckDB
+            return plan.refusal
+
+        info.placement = self._engine.placing.place(facts_of_rows(loaded.values(), purpose, refusal))
         return info.placement
 
-    def from_catalog(self, plan: QueryPlan, loaded: Mapping[str, object]) -> Fetched | None:
+    def from_catalog(self, plan: QueryPlan, loaded: Mapping[str, Rows]) -> Fetched | None:
         """Returns a query's rows from the catalog's statistics; None if the files must be read."""
         if plan.digest is None:
             return None
@@ -226,11 +229,11 @@ class Sources:
         return self._database.run(wanted.sql, {wanted.view: found}) if found is not None else None
 
     def run_in_process(
-        self, plan: QueryPlan, loaded: Mapping[str, object], types: Sequence[str] | None = None
+        self, plan: QueryPlan, loaded: Mapping[str, Rows], types: Sequence[str] | None = None
     ) -> Fetched:
         """Runs a plan in process; `types` are the column types, if they are known."""
         try:
-            tables = {view: to_duckdb(rows) for view, rows in loaded.items()}
+            tables = {view: rows.here().relation for view, rows in loaded.items()}
         except UnsupportedFeatureError as error:
             if plan.refusal is None:
                 raise
@@ -270,7 +273,7 @@ class Sources:
         except (SqlError, UnsupportedFeatureError):
             return None
 
-    def row_query(self, plan: QueryPlan, loaded: Mapping[str, object]) -> RowQuery | None:
+    def row_query(self, plan: QueryPlan, loaded: Mapping[str, Rows]) -> RowQuery | None:
         """Returns the plan as a query for workers, each over a part of its only table; None if Spark must run it.
 
         Remote files are left to Spark, which reads fewer of their bytes.
@@ -281,18 +284,14 @@ class Sources:
         rows = loaded.get(source.view)
         if source.located or not isinstance(rows, Scan) or not rows.virtual:
             return None
-        near = all(is_local(file.path) for file in rows.plan.files)
-        if not near or not self._database.is_row_by_row(plan.duckdb_sql, source.view):
+        if facts_of_rows([rows]).is_fetched or not self._database.is_row_by_row(plan.duckdb_sql, source.view):
             return None
         columns = [(name, type_or_none(kind)) for name, kind in self.columns(plan) or ()]
         known = tuple((name, kind) for name, kind in columns if kind is not None)
         if not known or len(known) < len(columns):
             return None
-        if self._engine.session is not None:
-            from ducklake_lab.spark import workers
-
-            if workers.fault(self._engine.session) is not None:
-                return None
+        if not self._engine.has_workers():
+            return None
         return RowQuery(plan.duckdb_sql, source.view, known, self._database.time_zone())
 
     def empty(self, plan: QueryPlan) -> dict[str, pa.Table]:
@@ -314,14 +313,6 @@ class Sources:
             return source.rows.columns
         return self.names.function(source.name, source.args, source.kwargs) or ()
 
-    def _with_local(self, plan: QueryPlan, loaded: Mapping[str, object]) -> dict[str, Any]:
-        """Returns the loaded sources of a plan for Spark, plus those that DuckDB resolves itself."""
-        local = {source.view: self._local(source) for source in plan.sources if source.kind == "local"}
-        return {**loaded, **local}
-
-    def _local(self, source: Source) -> object:
-        return self._database.run(source.query).table
-
     def run_spark_text(self, text: str, params: Mapping[str, object] | None) -> Result:
         """Returns the lazy result of a query in Spark SQL, which may name tables of lakes.
 
@@ -338,17 +329,14 @@ class Sources:
     def spark_frame(
         self,
         plan: QueryPlan,
-        loaded: Mapping[str, object],
+        loaded: Mapping[str, Rows],
         params: Mapping[str, object] | None = None,
         as_user: bool = False,
     ) -> DataFrame:
         """Returns a lazy, checked DataFrame of a plan over its sources; `as_user` as in `SparkEngine.query`."""
-
-        def made(rows: object) -> tuple[Hashable, Callable[[], DataFrame]]:
-            return rows.key if isinstance(rows, Scan) else None, lambda: frame_of(rows, self._engine)
-
-        sources = {view: made(rows) for view, rows in self._with_local(plan, loaded).items()}
-        return self._engine.query(plan.for_spark(), sources, params, as_user)
+        local = [source for source in plan.sources if source.kind == "local"]
+        found = {source.view: InMemory(self._database.run(source.query).table) for source in local}
+        return self._engine.query(plan.for_spark(), {**loaded, **found}, params, as_user)
 
     def run_frame(self, frame: DataFrame) -> None:
         """Computes all rows of a DataFrame and keeps none."""
@@ -357,7 +345,7 @@ class Sources:
 
     def load_all(
         self, plan: QueryPlan, info: RunInfo, *, describe: bool = False, purpose: Purpose = "look"
-    ) -> dict[str, Any]:
+    ) -> dict[str, Rows]:
         """Loads the sources of a plan by view, except local ones; see `load`. Reads only small sides of joins."""
         sources = [source for source in plan.sources if source.kind != "local"]
         effects: Effects = "skip" if describe else "refuse"
@@ -365,7 +353,8 @@ class Sources:
             loaded = {source.view: self.load(source, info, effects=effects) for source in sources}
         if not any(source.keys for source in sources) or describe:
             return loaded
-        if info.bytes_read < self._engine.limits.joined and self.placed(plan, loaded, info, purpose).is_here:
+        placing = self._engine.placing
+        if not placing.reads_sides_first(info.bytes_read, lambda: self.placed(plan, loaded, info, purpose)):
             return loaded
         predicates = {source.view: source.predicate for source in sources}
         for source in sources:
@@ -376,7 +365,7 @@ class Sources:
                 view: (other.plan, predicates[view])
                 for view, other in loaded.items()
                 if isinstance(other, Scan)
-                and other.plan.bytes_read <= _SIDE_BYTES
+                and placing.is_small_side(other.plan.bytes_read)
                 and other.plan.bytes_read < rows.plan.bytes_read
                 and any(key.view == view for key in source.keys)
             }
@@ -387,8 +376,8 @@ class Sources:
                 loaded[source.view] = self.load(replace(source, predicate=And(tuple(known))), info)
         return loaded
 
-    def load(self, source: Source, info: RunInfo, *, effects: Effects = "refuse") -> Any:
-        """Loads a source: an Arrow table, a DataFrame, a `Feed` or a `Scan`.
+    def load(self, source: Source, info: RunInfo, *, effects: Effects = "refuse") -> Rows:
+        """Loads a source; a table of a lake is planned, but not read.
 
         Args:
             effects: the treatment of a function with effects, see `Functions.evaluate`.
@@ -396,25 +385,25 @@ class Sources:
         if source.kind == "function":
             name = source.name
             if name.schema is None and self.names.system.is_function(name.name):
-                return self.names.system.rows(name.name)
+                return InMemory(self.names.system.rows(name.name))
             if self.names.is_log(name, source.args):
-                return self._database.run(logs.PARSED).table
+                return InMemory(self._database.run(logs.PARSED).table)
             args = [self.names.value(a) for a in source.args]
             found = self.names.functions.evaluate(
                 name.catalog, name.schema, name.name, args, self.names.values(source.kwargs), effects=effects
             )
             if not isinstance(found, FeedCall):
-                return found
+                return InMemory(found)
             info.note(found.lake.alias, self._lakes.state(found.lake, found.end).snapshot.snapshot_id)
             return plan_call(self._lakes, found, virtual=source.virtual)
         match source.rows:
-            case HandedInRows(data=data):
-                return data
+            case HandedInRows(rows=rows):
+                return rows
             case MetadataTable(lake=lake, name=table):
                 with lake.connect() as connection:
-                    return read_metadata(lake.database, connection, table)
+                    return InMemory(read_metadata(lake.database, connection, table))
             case SystemListing(plan=plan):
-                return self.run(plan).arrow()
+                return InMemory(self.run(plan).arrow())
             case LakeTable() as found:
                 state = self.state(found)
                 scan = self._kept_scan(found, state, source)

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 
 from ducklake_lab.engine.in_process.database import SessionDatabase
+from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import EntryNotFoundError, UnsupportedFeatureError
 from ducklake_lab.model.entries import Column
@@ -62,7 +63,7 @@ class Copying:
             return _counted(rows, info)
         return count_result(self._to_file_on_spark(statement, plan), info)
 
-    def _to_object(self, statement: op.CopyTo, plan: QueryPlan, loaded: Mapping[str, object]) -> Result:
+    def _to_object(self, statement: op.CopyTo, plan: QueryPlan, loaded: Mapping[str, Rows]) -> Result:
         """Writes the file locally and then uploads it."""
         with TemporaryDirectory(prefix="ducklake-") as folder:
             made = Path(folder) / statement.path.rsplit("/", 1)[-1]
@@ -108,7 +109,7 @@ class Copying:
             rows = self._database.run(f"FROM temp.main.{name}")
         finally:
             self._database.run(f"DROP TABLE temp.main.{name}")
-        view = self._sources.names.register(rows.table)
+        view = self._sources.names.register(InMemory(rows.table))
         try:
             names = tuple(column.name for column in chosen)
             return self._run(op.Insert(statement.table, names, parse_query(f"SELECT * FROM {view}").tree))

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from ducklake_lab.catalog.inlined import can_inline
 from ducklake_lab.duckdb.casting import cast_columns
 from ducklake_lab.engine.in_process import reader as local_reader
-from ducklake_lab.engine.rows import Here, OnSpark, Rows, held
+from ducklake_lab.engine.rows import Here, InMemory, OnSpark, Rows
+from ducklake_lab.engine.scans import Scan
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.files.constraints import check_rows
@@ -35,7 +36,6 @@ from ducklake_lab.scan.planner import plan_written
 from ducklake_lab.session.names.attached_lakes import Lakes, Place
 from ducklake_lab.session.names.stored_definitions import with_plain_sort_keys
 from ducklake_lab.session.rows.result import RunInfo
-from ducklake_lab.session.rows.row_sources import Scan
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse
@@ -46,11 +46,6 @@ from ducklake_lab.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import DataFrame
-
-#: Most deleted positions whose delete files are written in process, without a Spark job.
-_FEW_POSITIONS = 100_000
-#: Most changed rows that one task writes, without a shuffle.
-_FEW_ROWS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +119,7 @@ class Dml:
 
     def _sorted_frame(self, table: Table, frame: DataFrame) -> DataFrame:
         """Returns the rows in the order of the table's sort keys."""
-        name = self._sources.names.register(frame.toDF(*[column.name for column in table.columns]))
+        name = self._sources.names.register(OnSpark(frame.toDF(*[column.name for column in table.columns])))
         try:
             query = parse(f"FROM {quote_identifier(name)} ORDER BY {', '.join(sort_sql(table.sort))}")[0].operation
             assert isinstance(query, op.Query)
@@ -201,7 +196,7 @@ class Dml:
         folder = transaction.lake.folder(transaction.state, table)
         with self._engine.running() as spark:
             options = write_options(transaction.options, table)
-            few = matched.count <= _FEW_ROWS
+            few = self._engine.placing.writes_in_one_task(matched.count)
             frame = frame.coalesce(1) if few else frame
             files = writer.write(spark, frame, table, folder, options=options, compact=not few)
         transaction.append_files(table, files)
@@ -218,23 +213,23 @@ class Dml:
         few = self._inline_limit(target.table)
         if self._sources.placed(plan, loaded, info, "change").is_here:
             found = self._sources.run_in_process(plan, loaded).table
-            yield Matched(target, found.num_rows, held(found), few)
+            yield Matched(target, found.num_rows, InMemory(found), few)
             return
         frame = (self._in_workers(plan, target, loaded) or self._on_spark(plan, loaded)).persist()
         try:
             with self._engine.running():
                 count = frame.count()
                 rows: Rows = OnSpark(frame)
-                rows = held(rows.arrow()) if count <= few else rows
+                rows = InMemory(rows.arrow()) if count <= few else rows
             yield Matched(target, count, rows, few)
         finally:
             frame.unpersist()
 
-    def _on_spark(self, plan: QueryPlan, loaded: Mapping[str, object]) -> DataFrame:
+    def _on_spark(self, plan: QueryPlan, loaded: Mapping[str, Rows]) -> DataFrame:
         self._sources.check_for_spark(plan)
         return self._sources.spark_frame(plan, loaded)
 
-    def _in_workers(self, plan: QueryPlan, target: ScanPlan, loaded: Mapping[str, object]) -> DataFrame | None:
+    def _in_workers(self, plan: QueryPlan, target: ScanPlan, loaded: Mapping[str, Rows]) -> DataFrame | None:
         self._engine()  # a running engine knows the abilities of its workers
         query = self._sources.row_query(plan, loaded)
         if query is None:
@@ -290,7 +285,7 @@ class Dml:
         folder = transaction.lake.folder(transaction.state, table)
         options = delete_options(transaction.options, table, transaction.lake.version)
         with self._engine.running() as spark:
-            if matched.count > _FEW_POSITIONS:
+            if not self._engine.placing.fetches_positions(matched.count):
                 return inlined_ids, write_deletes(spark, in_files, files, folder, options, transaction.next_snapshot)
             positions = in_files.toArrow()
         return inlined_ids, self._write_matched(table, positions, files)

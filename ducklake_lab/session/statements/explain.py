@@ -8,11 +8,12 @@ from collections.abc import Mapping
 import pyarrow as pa
 
 from ducklake_lab.engine.placement import Placement, Purpose
+from ducklake_lab.engine.rows import InMemory, Rows
+from ducklake_lab.engine.scans import Scan
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.labels import state_title
 from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable
 from ducklake_lab.session.rows.result import Result, RunInfo
-from ducklake_lab.session.rows.row_sources import Scan
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_delete, plan_insert, plan_update
@@ -66,7 +67,9 @@ def explain(operation: op.Operation, sources: Sources, *, analyze: bool = False)
                 lines.append(f"  files skipped by {source.predicate}")
         else:
             name = source.rows.shown if isinstance(source.rows, HandedInRows) else source.name
-            lines.append(f"{name}: {f'{rows.num_rows:,} rows' if isinstance(rows, pa.Table) else 'rows by Spark'}")
+            lines.append(
+                f"{name}: {f'{rows.table.num_rows:,} rows' if isinstance(rows, InMemory) else 'rows by Spark'}"
+            )
     placement = Placement("catalog") if answer is not None else sources.placed(plan, loaded, info, purpose)
     here = placement.is_here
     if here:
@@ -96,7 +99,7 @@ def _snapshot(sources: Sources, source: Source, info: RunInfo) -> str:
     return state_title(read[1], uncommitted=source.at is None and read in info.uncommitted)
 
 
-def _run(plan: QueryPlan, sources: Sources, loaded: Mapping[str, object], *, here: bool) -> None:
+def _run(plan: QueryPlan, sources: Sources, loaded: Mapping[str, Rows], *, here: bool) -> None:
     if here:
         sources.run_in_process(plan, loaded)
         return

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from ducklake_lab.engine.rows import Here, Rows, held
+from ducklake_lab.engine.rows import Here, InMemory, Rows
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import ConstraintError
 from ducklake_lab.model.entries import Table
@@ -76,7 +76,7 @@ def _part(matched: Matched, engine: SparkEngine, actions: Sequence[str], counts:
     with _running(matched.rows, engine):
         found = matched.rows.pick(ACTION, actions, (ACTION, MESSAGE))
         few = count <= matched.few and not isinstance(found, Here)
-        return replace(matched, count=count, rows=held(found.arrow()) if few else found)
+        return replace(matched, count=count, rows=InMemory(found.arrow()) if few else found)
 
 
 def _running(rows: Rows, engine: SparkEngine) -> AbstractContextManager[object]:

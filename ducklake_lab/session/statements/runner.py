@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.in_process.literal_rows import literal_rows
+from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import (
     BindError,
@@ -27,7 +28,7 @@ from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.names.attached_lakes import Place
 from ducklake_lab.session.names.secrets import Secrets
 from ducklake_lab.session.rows import logs
-from ducklake_lab.session.rows.feed import plan_call
+from ducklake_lab.session.rows.feed import feed_result, plan_call
 from ducklake_lab.session.rows.result import Result, RunInfo, count_result, nothing
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.copy import Copying
@@ -306,7 +307,7 @@ class Statements:
                 raise
             # first DuckDB computes what Spark cannot
             plan = plan_in_process(as_text(op.Query(statement.query)), self._sources.names, error)
-            view = self._sources.names.register(self._sources.run(plan, purpose="change").carried())
+            view = self._sources.names.register(InMemory(self._sources.run(plan, purpose="change").carried()))
             rows = parse(f"SELECT * FROM {view}")[0].operation
             assert isinstance(rows, op.Query)
             return plan_insert(
@@ -432,7 +433,7 @@ class Statements:
             name.catalog, name.schema, name.name, args, kwargs, effects="run"
         )
         if isinstance(found, FeedCall):
-            return plan_call(self._lakes, found).result(self._engine)
+            return feed_result(plan_call(self._lakes, found), self._engine)
         return Result(arrow=found, engine=self._engine)
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ducklake_lab.engine.placement import Facts, Limits, check_engine, place
+from ducklake_lab.engine.placement import Facts, Limits, Placement, Placing, check_engine, place
 from ducklake_lab.errors import UnsupportedFeatureError, UsageError
 
 LIMITS = Limits()
@@ -32,8 +32,12 @@ REFUSED = UnsupportedFeatureError("PIVOT")
         (replace(SMALL, is_far=True), "auto", "Spark · files of a remote file system"),
         (replace(SMALL, on_spark=True), "auto", "Spark · a DataFrame is read"),
         (replace(SMALL, on_spark=True), "duckdb", "in process · 1 of 12 files, 1.3 MB"),
-        (replace(SMALL, refusal=REFUSED), "spark", "in process · 1 of 12 files, 1.3 MB, not supported on Spark"),
-        (replace(LARGE, refusal=REFUSED), "spark", "Spark · asked for"),
+        (
+            replace(SMALL, refusal=lambda: REFUSED),
+            "spark",
+            "in process · 1 of 12 files, 1.3 MB, not supported on Spark",
+        ),
+        (replace(LARGE, refusal=lambda: REFUSED), "spark", "Spark · asked for"),
         (replace(SMALL, rows=1_000_001), "auto", "Spark · 1,000,001 rows, from 1,000,000 on"),
         (replace(LARGE, rows=1_000_000), "auto", "in process · 12 of 12 files, 412 MB"),
     ],
@@ -51,3 +55,44 @@ def test_limits_are_inclusive() -> None:
 def test_an_unknown_engine_is_refused() -> None:
     with pytest.raises(UsageError, match=r'^"polars" is not an engine; use "auto", "spark" or "duckdb"\.$'):
         check_engine("polars")
+
+
+def test_a_statement_asks_for_an_engine_until_its_end() -> None:
+    placing = Placing("duckdb")
+    with placing.asking("spark"):
+        assert str(placing.place(SMALL)) == "Spark · asked for"
+        with placing.asking(None):
+            assert placing.asked == "spark"
+    assert str(placing.place(LARGE)) == "in process · 12 of 12 files, 412 MB"
+
+
+def test_a_refusal_is_asked_for_only_if_it_decides() -> None:
+    asked: list[str] = []
+
+    def refusal() -> Exception:
+        asked.append("asked")
+        return REFUSED
+
+    for engine in ("auto", "duckdb"):
+        Placing(engine).place(replace(SMALL, refusal=refusal))
+    assert not asked
+    assert Placing("spark").place(replace(SMALL, refusal=refusal)).is_here
+    assert asked == ["asked"]
+
+
+def test_questions_have_inclusive_limits() -> None:
+    placing = Placing(
+        "auto", Limits(look=100, eager=8, joined=32, joined_side=4, deletions=10, task_rows=20, row_ids=30)
+    )
+    assert placing.expects_spark(101) and not placing.expects_spark(100)
+    assert not Placing("duckdb", placing.limits).expects_spark(101)
+    assert placing.runs_on_demand(9) and not placing.runs_on_demand(8)
+    assert placing.is_small_side(4) and not placing.is_small_side(5)
+    assert placing.fetches_positions(10) and not placing.fetches_positions(11)
+    assert placing.writes_in_one_task(20) and not placing.writes_in_one_task(21)
+    here, there = Placement("process"), Placement("spark")
+    assert placing.reads_sides_first(32, lambda: here) and not placing.reads_sides_first(31, lambda: here)
+    assert placing.reads_sides_first(0, lambda: there)
+    far = replace(LARGE, purpose="change")
+    assert placing.compares_row_ids_here(far, 30) and not placing.compares_row_ids_here(far, 31)
+    assert not placing.compares_row_ids_here(replace(far, is_fetched=True), 1)
