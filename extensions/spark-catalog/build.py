@@ -61,10 +61,12 @@ def build() -> Path:
             raise RuntimeError(f"javac failed:\n{done.stderr[-4000:]}")
         partial = JAR.with_suffix(".part")
         with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as jar:
-            jar.writestr(zipfile.ZipInfo(STAMP), digest())
+            jar.writestr(zipfile.ZipInfo(STAMP), digest(), zipfile.ZIP_DEFLATED)
             for path in sorted(Path(folder).rglob("*.class")):
                 # the same bytes for the same sources
-                jar.writestr(zipfile.ZipInfo(path.relative_to(folder).as_posix()), path.read_bytes())
+                jar.writestr(
+                    zipfile.ZipInfo(path.relative_to(folder).as_posix()), path.read_bytes(), zipfile.ZIP_DEFLATED
+                )
         partial.replace(JAR)
     return JAR
 

@@ -209,7 +209,6 @@ public final class LakeCatalog implements StagingTableCatalog, SupportsNamespace
 
   @Override
   public UnboundProcedure loadProcedure(Identifier procedure) {
-    bridge.ask("load procedure", Bridge.named(procedure));
     return new Procedure(bridge, procedure);
   }
 

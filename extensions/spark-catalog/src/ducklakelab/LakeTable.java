@@ -105,14 +105,13 @@ class LakeTable
 
   @Override
   public Set<TableCapability> capabilities() {
-    Set<TableCapability> found = EnumSet.of(TableCapability.BATCH_READ);
-    if (about.get("writable").asBoolean()) {
-      found.add(TableCapability.BATCH_WRITE);
-      found.add(TableCapability.TRUNCATE);
-      found.add(TableCapability.OVERWRITE_BY_FILTER);
-      found.add(TableCapability.OVERWRITE_DYNAMIC);
-    }
-    return found;
+    // of tables that take no writes, too: `check` says why they do not
+    return EnumSet.of(
+        TableCapability.BATCH_READ,
+        TableCapability.BATCH_WRITE,
+        TableCapability.TRUNCATE,
+        TableCapability.OVERWRITE_BY_FILTER,
+        TableCapability.OVERWRITE_DYNAMIC);
   }
 
   @Override
@@ -165,7 +164,7 @@ class LakeTable
   private void check() {
     if (!about.get("writable").asBoolean()) {
       throw new UnsupportedOperationException(
-          "Nothing can be written to " + name() + ": it is a metadata table, a view, or a snapshot of the past.");
+          "Nothing can be written to " + name() + ": it is a metadata table, or is read only.");
     }
   }
 

@@ -30,6 +30,7 @@ record Procedure(Bridge bridge, Identifier identifier) implements UnboundProcedu
 
   @Override
   public BoundProcedure bind(StructType given) {
+    bridge.ask("load procedure", Bridge.named(identifier)); // Spark hides the errors of its catalog's loadProcedure
     return new Bound(this, given);
   }
 
