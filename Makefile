@@ -96,6 +96,8 @@ $(VENV)/.demo: pyproject.toml | $(VENV)/.created
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/.created
 	DUCKLAKE_LAB_LABEXTENSION=0 $(BIN)/python -m pip install --editable '.[dev,jdk]'
+	@if command -v javac > /dev/null; then $(BIN)/python extensions/spark-catalog/build.py; \
+	else echo "No javac is on PATH: dl.spark_catalog needs the jar that it makes."; fi
 	@touch $@
 
 # The extension as the wheel has it, linked, so that JupyterLab shows what was built last.

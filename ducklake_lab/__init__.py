@@ -15,7 +15,7 @@ from ducklake_lab.version import __version__
 if TYPE_CHECKING:
     from ducklake_lab.diff.diff import Diff
     from ducklake_lab.diff.lake import LakeDiff
-    from ducklake_lab.session import Result, Session, TableHandle, connect
+    from ducklake_lab.session import Result, Session, TableHandle, connect, spark_catalog
 
 _LAZY = {
     "Diff": "ducklake_lab.diff.diff",
@@ -24,6 +24,7 @@ _LAZY = {
     "Session": "ducklake_lab.session",
     "TableHandle": "ducklake_lab.session",
     "connect": "ducklake_lab.session",
+    "spark_catalog": "ducklake_lab.session",
 }
 
 for _name, _target in {
@@ -51,7 +52,17 @@ for _name, _target in {
 }.items():
     hooks.register(_name, _target)
 
-__all__ = ["Diff", "LakeDiff", "Result", "Session", "TableHandle", "__version__", "connect", *errors.__all__]
+__all__ = [
+    "Diff",
+    "LakeDiff",
+    "Result",
+    "Session",
+    "TableHandle",
+    "__version__",
+    "connect",
+    "spark_catalog",
+    *errors.__all__,
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -22,6 +22,7 @@ from tests.installed import Installed, build_wheel, install
 from tests.memory import FOLDER
 from tests.reference import connect
 from tests.sampling import CATALOGS, COLLECTED, case_of, chosen, seed_of_today, take_all_examples, whole
+from tests.spark_jar import builder
 
 if FOLDER:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(FOLDER))
@@ -151,6 +152,20 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         session = runtime.start(settings)
         yield session
         runtime.stop(session)
+
+
+@pytest.fixture(scope="session")
+def spark_jar() -> None:
+    """Builds the jar of the Spark catalog; skips where there is no JDK, except in CI, which has to have one."""
+    build = builder()
+    if build.is_built():
+        return
+    if build.compiler() is None:
+        reason = "no javac on PATH"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    build.build()
 
 
 @pytest.fixture

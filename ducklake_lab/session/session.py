@@ -33,6 +33,8 @@ from ducklake_lab.session.redacting import redacts
 from ducklake_lab.session.rows.handed_in import HandedIn
 from ducklake_lab.session.rows.result import Result, nothing
 from ducklake_lab.session.rows.sources import Sources
+from ducklake_lab.session.spark_tables.catalog import Catalogs
+from ducklake_lab.session.spark_tables.parts import Parts
 from ducklake_lab.session.statements.dml import Dml
 from ducklake_lab.session.statements.runner import Statements
 from ducklake_lab.session.statements.session_database import placing
@@ -74,12 +76,18 @@ class Session(LakeInfo):
         self._transactions = Transactions(self._lakes, self._database)
         self._placing = Placing(engine, limits or Limits())
         self._engine = SparkEngine(spark, self._lakes.release, self._database.time_zone, self._placing, turn)
+        self._catalogs = Catalogs(self._lakes, self._parts)
         self._sources = Sources(self._transactions, self._engine, self._database)
         self._completer = SqlCompleter(self._lakes)
         attaching = partial(attach_statement, self._lakes, self._secrets, self._sources.names.value)
         self._statements = Statements(
             self._transactions, self._sources, self._engine, attaching, self._database, self._secrets
         )
+        if spark is not None:
+            self._catalogs.use(spark)
+
+    def _parts(self, alias: str) -> Parts:
+        return Parts(self._lakes, self._sources, self._statements, self._engine, self._transactions, alias)
 
     @property
     def engine(self) -> Engine:
@@ -114,10 +122,12 @@ class Session(LakeInfo):
 
     @property
     def spark(self) -> SparkSession:
-        """The SparkSession, with `format("ducklake")` registered; starts it if necessary."""
+        """The SparkSession, with `format("ducklake")` and the lakes as catalogs; starts it if necessary."""
         from ducklake_lab import datasource
 
-        return datasource.register(self._engine.users_session())
+        spark = datasource.register(self._engine.users_session())
+        self._catalogs.use(spark)
+        return spark
 
     @property
     @at_once
@@ -431,19 +441,3 @@ class Session(LakeInfo):
 
     def __repr__(self) -> str:
         return f"<Session: {', '.join(lake.alias for lake in self._lakes) or 'no lake attached'}>"
-
-
-@redacts
-def connect(
-    uri: str,
-    alias: str | None = None,
-    *,
-    spark: SparkSession | None = None,
-    engine: Engine = "auto",
-    limits: Limits | None = None,
-    **options: Any,
-) -> Session:
-    """Returns a session with one attached lake; takes the arguments of `Session` and `Session.attach`."""
-    session = Session(spark=spark, engine=engine, limits=limits)
-    session.attach(uri, alias, **options)
-    return session

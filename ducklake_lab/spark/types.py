@@ -26,6 +26,7 @@ null          INT                     the same               NULL is its only va
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 
 import pyarrow as pa
@@ -185,6 +186,16 @@ def from_spark(spark: T.DataType) -> DataType:
     if name is None:
         raise UnsupportedFeatureError(f"Spark type {spark.simpleString()} has no DuckLake type.")
     return DataType(name)
+
+
+def from_json(text: str) -> DataType:
+    """Returns the DuckLake type for a type of Spark in JSON.
+
+    Raises:
+        UnsupportedFeatureError: DuckLake has no such type.
+    """
+    field = {"name": "v", "type": json.loads(text), "nullable": True, "metadata": {}}
+    return from_spark(T.StructType.fromJson({"type": "struct", "fields": [field]}).fields[0].dataType)
 
 
 def table_schema(columns: Sequence[Column]) -> T.StructType:

@@ -20,6 +20,7 @@ from tests.installed import ROOT, Installed
 
 pytestmark = pytest.mark.sampled(3)
 
+JAR = "ducklake_lab/spark/ducklake-lab-spark.jar"
 EXTENSION = "share/jupyter/labextensions/jupyterlab-ducklake/"
 
 
@@ -55,6 +56,8 @@ def test_the_wheel_holds_what_it_should(installed: Installed):
     assert any(f"{EXTENSION}install.json" in name for name in names)
     assert any(re.search(f"{EXTENSION}static/remoteEntry.*js", name) for name in names)
     assert not [name for name in names if "node_modules" in name or name.startswith(("tests/", "docs/"))]
+    if shutil.which("javac") is not None:
+        assert JAR in names
     for kind in ("css", "js"):
         assert any(name.startswith("ducklake_lab/widgets/static/") and name.endswith(f".{kind}") for name in names)
     assert {f"ducklake_lab/web/static/{name}" for name in ("icon.svg", "page.css", "page.html", "page.js")} <= names
@@ -102,6 +105,22 @@ def test_an_editable_installation_needs_no_node(tmp_path: Path):
     )
     assert done.returncode == 0, done.stderr
     assert not [name for name in files(source / done.stdout.strip().splitlines()[-1]) if "labextensions" in name]
+
+
+def test_without_a_jdk_the_wheel_lacks_the_jar_and_says_so(tmp_path: Path):
+    source = tmp_path / "source"
+    ignored = shutil.ignore_patterns("node_modules", ".yarn", "lib", "labextension", "__pycache__", "*.jar")
+    for name in ("ducklake_lab", "extensions"):
+        shutil.copytree(ROOT / name, source / name, ignore=ignored)
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", tmp_path, source]
+    environment = {**os.environ, "PATH": "", "DUCKLAKE_LAB_LABEXTENSION": "0"}
+    done = subprocess.run(build, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "lacks the Spark catalog" in done.stdout + done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    assert JAR not in files(wheel)
 
 
 def test_the_footprint_is_printed(installed: Installed, capsys: pytest.CaptureFixture[str]):

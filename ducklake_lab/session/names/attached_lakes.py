@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -52,6 +52,7 @@ class Lakes:
     Attributes:
         options: the session's settings for its lakes.
         reads: the snapshots and staged changes that statements read.
+        on_change: called when a lake was attached or detached.
     """
 
     def __init__(self, database: SessionDatabase, turn: Turn | None = None) -> None:
@@ -61,6 +62,7 @@ class Lakes:
         self.reads = ReadStates()
         self._by_alias: dict[str, Lake] = {}
         self._current: tuple[str, str] | None = None
+        self.on_change: Callable[[], None] = lambda: None
 
     # Attached lakes
 
@@ -70,6 +72,7 @@ class Lakes:
     def add(self, lake: Lake) -> None:
         """Attaches a lake; it becomes the current lake if there is none."""
         self._by_alias[lake.alias] = lake
+        self.on_change()
         if self._current is None:
             self._current = (lake.alias, "main")
             self._database.use(self._current)
@@ -125,6 +128,7 @@ class Lakes:
             self.leave()
         self._database.forget(lake.alias)
         lake.database.dispose()
+        self.on_change()
 
     @property
     def current_schema(self) -> str:

@@ -43,6 +43,11 @@ class ReadStates:
             if not self.held:
                 self.pins.clear()
 
+    @property
+    def in_statement(self) -> bool:
+        """Whether a statement runs, and reads each lake at one snapshot."""
+        return self._in_statement
+
     def unpin(self, aliases: Iterable[str]) -> None:
         for alias in aliases:
             self.pins.pop(alias, None)

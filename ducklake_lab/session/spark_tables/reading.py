@@ -1,0 +1,107 @@
+"""Reads of a table for Spark, with its files pruned by the conditions that Spark pushes down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from ducklake_lab.engine.scans import Scan
+from ducklake_lab.errors import UsageError
+from ducklake_lab.model.entries import Table
+from ducklake_lab.model.moments import Moment
+from ducklake_lab.model.predicates import And, Comparison, InList, NullTest, Or, Predicate, StartsWith
+from ducklake_lab.model.staged import VIRTUAL_COLUMNS
+from ducklake_lab.model.state import CatalogState
+from ducklake_lab.session.spark_tables.parts import Parts, Request
+
+if TYPE_CHECKING:
+    from ducklake_lab.spark.library import DataFrame
+
+#: Spark's operators by their names here, and those with the sides exchanged.
+_COMPARISONS = {"=": "=", "<=>": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<>": "!="}
+_EXCHANGED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
+#: Types whose values Spark compares as DuckDB does; others are texts there, or rounded.
+_COMPARABLE = frozenset(
+    "boolean int8 int16 int32 int64 uint8 uint16 uint32 uint64 float64 "
+    "varchar date timestamp timestamptz timestamp_s timestamp_ms".split()
+)
+_VALUES: dict[str, Callable[[str], object]] = {
+    "boolean": lambda text: text == "true",
+    **dict.fromkeys(("byte", "short", "integer", "long"), int),
+    "string": str,
+    "date": lambda text: Moment.counted(int(text), "date"),
+    "timestamp": lambda text: Moment.counted(int(text), "timestamptz"),
+    "timestamp_ntz": lambda text: Moment.counted(int(text), "timestamp"),
+}
+
+
+def scan(parts: Parts, request: Request) -> DataFrame:
+    """Returns the rows of a table, with the columns of a request in order."""
+    token = request["table"]
+    state, table = table_of(parts, token)
+    columns: list[str] = request["columns"]
+    predicates = [found for entry in request["conditions"] if (found := _predicate(entry, table)) is not None]
+    plan = parts.sources.scan(parts.lake, state, table, And(tuple(predicates)) if predicates else None)
+    virtual = any(name in VIRTUAL_COLUMNS and table.column(name) is None for name in columns)
+    with parts.engine.running() as spark:
+        frame = Scan(plan, virtual).frame(spark)
+        return frame.select(*("`" + name.replace("`", "``") + "`" for name in columns))
+
+
+def table_of(parts: Parts, token: Request) -> tuple[CatalogState, Table]:
+    """Returns the state in which a table is read, and the table.
+
+    A table without AS OF is read with the changes of the open transaction, else at the snapshot of its resolution.
+
+    Raises:
+        UsageError: the table's columns are no longer those that the query was resolved with.
+    """
+    state = parts.state(None if parts.in_own_transaction and not token["fixed"] else token["snapshot"])
+    table = state.table(token["schema"], token["name"])
+    if [[column.column_id, column.name, column.data_type.sql()] for column in table.columns] != token["columns"]:
+        raise UsageError(f"The columns of {state.qualified_name(table)} have changed; run the query again.")
+    return state, table
+
+
+def _predicate(entry: Request, table: Table) -> Predicate | None:
+    """Returns a condition that a pushed one implies; None if there is none."""
+    operator, children = entry.get("operator"), entry.get("children", [])
+    if operator in ("AND", "OR"):
+        terms = [_predicate(child, table) for child in children]
+        known = tuple(term for term in terms if term is not None)
+        if operator == "AND":
+            return And(known) if known else None
+        return Or(known) if len(known) == len(terms) else None
+    exchanged = len(children) == 2 and "column" in children[1]
+    column, *others = reversed(children) if exchanged else children or [{}]
+    path = tuple(column.get("column", ()))
+    found = table.column(path[0]) if len(path) == 1 else None
+    if found is None or not (found.type in _COMPARABLE or found.data_type.decimal is not None):
+        return None
+    if operator in ("IS_NULL", "IS_NOT_NULL"):
+        return NullTest(path, operator == "IS_NULL")
+    values = [_value(other) for other in others]
+    if not values or any(value is None or isinstance(value, str) != (found.type == "varchar") for value in values):
+        return None
+    if operator in _COMPARISONS and len(values) == 1:
+        name = _COMPARISONS[operator]
+        return Comparison(path, _EXCHANGED[name] if exchanged else name, values[0])  # type: ignore[arg-type]
+    if operator == "IN":
+        return InList(path, tuple(values))
+    if operator == "STARTS_WITH" and isinstance(values[0], str):
+        return StartsWith(path, values[0])
+    return None
+
+
+def _value(entry: Request) -> Any:
+    """Returns a literal of Spark; None for NULL, NaN, and types that files are not pruned by."""
+    kind, text = str(entry.get("type")), entry.get("value")
+    if text is None:
+        return None
+    if kind.startswith("decimal"):
+        return Decimal(text)
+    if kind in ("float", "double"):
+        number = float(text)
+        return number if abs(number) < float("inf") else None
+    return _VALUES[kind](text) if kind in _VALUES else None

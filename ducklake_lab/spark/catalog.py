@@ -1,0 +1,138 @@
+"""Installs a catalog of Spark in Java, whose requests a function of this process answers (ADR 85).
+
+The jar is built with the wheel; see `extensions/spark-catalog`. Its classes run in the driver only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+from uuid import uuid4
+from weakref import WeakValueDictionary
+
+from py4j.java_gateway import JavaClass, JavaObject  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import DataFrame, SparkSession
+
+from ducklake_lab.errors import DuckLakeError, UnsupportedFeatureError, UsageError
+from ducklake_lab.spark.runtime import is_alive, is_connect
+
+JAR = Path(__file__).with_name("ducklake-lab-spark.jar")
+_CLASS = "ducklakelab.LakeCatalog"
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+#: Returns the kind and the text of an error for Java.
+Describe = Callable[[BaseException, str], tuple[str, str]]
+
+
+class Owner(Protocol):
+    """Answers for the lakes of a session, as long as it lives."""
+
+    def answer(self, alias: str, operation: str, request: dict[str, Any], frames: list[DataFrame]) -> object:
+        """Answers a request: its name, its arguments and its rows. The answer is a DataFrame or JSON."""
+
+
+#: The owners of catalogs by key. A session that nobody holds lets its catalogs go.
+_owners: WeakValueDictionary[str, Owner] = WeakValueDictionary()
+
+
+class _Callback:
+    """Called by Java, in the thread that waits for Java if there is one."""
+
+    def __init__(self, spark: SparkSession, alias: str, key: str, describe: Describe) -> None:
+        self._spark = spark
+        self._alias = alias
+        self._key = key
+        self._describe = describe
+
+    def apply(self, operation: str, argument: Any) -> object:
+        request = json.loads(argument[0])
+        frames = [DataFrame(argument[place], self._spark) for place in range(1, len(argument))]
+        try:
+            owner = _owners.get(self._key)
+            if owner is None:
+                raise UsageError(f"The session of the catalog {self._alias} is closed; call dl.spark_catalog again.")
+            found = owner.answer(self._alias, operation, request, frames)
+        except BaseException as error:  # noqa: BLE001 - Java raises it again in the thread that asked
+            kind, message = self._describe(error, operation)
+            return json.dumps({"error": {"kind": kind, "message": message}})
+        return found._jdf if isinstance(found, DataFrame) else json.dumps(found)
+
+    class Java:
+        implements = ["java.util.function.BiFunction"]
+
+
+def fault(spark: SparkSession, name: str, owner: Owner) -> DuckLakeError | None:
+    """Returns the error of a catalog that a session cannot have; None if it can."""
+    reason = None
+    if is_connect(spark):
+        reason = "a Spark Connect client has no catalogs of its own; use the session's sql() and table()"
+    elif not JAR.is_file():
+        reason = "the jar is missing, as the wheel was built without a JDK; build it where javac 17 is"
+    if reason is not None:
+        return UnsupportedFeatureError(f"The Spark catalog {name} is not supported here: {reason}.")
+    if name.casefold() == "spark_catalog" or not _NAME.fullmatch(name):
+        return UsageError(f'"{name}" cannot name a catalog of Spark; attach the lake under an alias such as lake.')
+    other = _owners.get(spark.conf.get(_setting(name) + ".key", None) or "")
+    if spark.conf.get(_setting(name), None) not in (None, _CLASS) or other not in (None, owner):
+        return UsageError(f"Spark has a catalog {name} already; attach the lake under another alias.")
+    return None
+
+
+def install(spark: SparkSession, name: str, owner: Owner, describe: Describe) -> None:
+    """Adds a catalog to a running session that can have it."""
+    bridge = _classes(spark).ducklakelab.Bridge
+    gateway: Any = spark.sparkContext._gateway
+    if gateway.__dict__.get("_callback_server") is None:
+        bridge.watch(JavaObject("GATEWAY_SERVER", gateway._gateway_client))
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    # Spark keeps a catalog with its first settings
+    key = spark.conf.get(_setting(name) + ".key", None) or uuid4().hex
+    _owners[key] = owner
+    bridge.register(key, _Callback(spark, name, key, describe))
+    bridge.install(spark._jsparkSession)
+    spark.conf.set(_setting(name) + ".key", key)
+    spark.conf.set(_setting(name), _CLASS)
+
+
+def forget(spark: SparkSession, name: str, owner: Owner) -> None:
+    """Lets a catalog go; Spark keeps its name."""
+    if not is_alive(spark):
+        return
+    key = spark.conf.get(_setting(name) + ".key", None)
+    if key is not None and _owners.get(key) is owner:
+        del _owners[key]
+        _classes(spark).ducklakelab.Bridge.forget(key)
+
+
+def _setting(name: str) -> str:
+    return f"spark.sql.catalog.{name}"
+
+
+def planned(frame: DataFrame, names: Sequence[str] | None = None) -> DataFrame:
+    """Returns rows whose reads of lakes are planned now; on request under other names."""
+    spark = frame.sparkSession
+    found = DataFrame(_classes(spark).ducklakelab.Bridge.planned(frame.select("*")._jdf), spark)
+    return found if names is None else found.toDF(*names)
+
+
+def _classes(spark: SparkSession) -> Any:
+    """Returns the JVM with the jar's classes loaded.
+
+    Raises:
+        UnsupportedFeatureError: the JVM takes no jars while it runs.
+    """
+    jvm: Any = spark.sparkContext._jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    url = jvm.java.io.File(str(JAR)).toURI().toURL()
+    if not isinstance(jvm.ducklakelab.Bridge, JavaClass):
+        try:
+            loader.addURL(url)
+        except Py4JError:
+            raise UnsupportedFeatureError(
+                f"This Spark takes no jars while it runs; start it with spark.driver.extraClassPath={JAR}."
+            ) from None
+    return jvm
