@@ -20,6 +20,8 @@ LAB_ARGS ?=
 ALLOW_ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 # The JupyterLab extension's sources.
 LAB := extensions/jupyterlab-ducklake
+# The sources of the interactive views, whose build is committed.
+WIDGETS := extensions/widgets
 # The first Python that is 3.11 or newer and can make virtual environments.
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 	if $$p -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then command -v $$p; break; fi; done)
@@ -27,7 +29,7 @@ PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
 # The tests start hundreds of processes, which share what is compiled.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo lab test proof test-fast lint format bench footprint matrix docs screenshots clean
+.PHONY: help demo lab widgets test proof test-fast lint format bench footprint matrix docs screenshots clean
 
 help: ## Print this help
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | awk -F'\t' '{ printf "  make %-12s %s\n", $$1, $$2 }'
@@ -40,6 +42,9 @@ demo: $(DEMO)/quickstart.ipynb ## Install, build the demo lake and execute the q
 
 lab: demo $(VENV)/.labextension ## Open the quickstart notebook and the demo lake in JupyterLab; LAB_ARGS="…" are its options
 	$(BIN)/jupyter lab $(DEMO)/quickstart.ipynb $(ALLOW_ROOT) $(LAB_ARGS)
+
+widgets: $(VENV)/.dev ## Build the interactive views after a change of extensions/widgets; needs Node 20.19
+	cd $(WIDGETS) && export PATH="$(abspath $(BIN)):$$PATH" && jlpm install --immutable && jlpm lint && jlpm build
 
 test: lint ## Run the linters and a sample of the tests; TESTS=tests/unit runs a part, SEED=7 takes another sample
 	$(PYTEST) $(if $(SEED),--seed $(SEED)) $(TESTS)
@@ -80,7 +85,7 @@ screenshots: $(VENV)/.dev $(VENV)/.labextension $(DEMO)/quickstart.ipynb ## Take
 	$(BIN)/python docs/make_animation.py
 
 clean: ## Remove the environment, the demo lake and all caches
-	rm -rf $(VENV) demo demo-* dist site $(LAB)/node_modules $(LAB)/.yarn $(LAB)/lib $(LAB)/labextension $(LAB)/*.tsbuildinfo benchmarks/results .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) demo demo-* dist site $(LAB)/node_modules $(LAB)/.yarn $(LAB)/lib $(LAB)/labextension $(LAB)/*.tsbuildinfo $(WIDGETS)/node_modules $(WIDGETS)/.yarn benchmarks/results .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A stamp file is newer than what it was made from, so each step runs once.

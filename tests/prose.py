@@ -52,9 +52,9 @@ def modules() -> list[Path]:
 
 
 def scripts() -> list[Path]:
-    """Modules in JavaScript and TypeScript: of the widgets, the page, and the JupyterLab extension."""
-    extension = ROOT / "extensions" / "jupyterlab-ducklake" / "src"
-    return [*sorted((ROOT / "ducklake_lab").rglob("static/*.js")), *sorted(extension.rglob("*.ts"))]
+    """Modules in JavaScript and TypeScript: of the page, the widgets, and the JupyterLab extension."""
+    page = ROOT / "ducklake_lab" / "web" / "static"
+    return [*sorted(page.glob("*.js")), *sorted((ROOT / "extensions").glob("*/src/**/*.ts"))]
 
 
 def prose(path: Path) -> str:

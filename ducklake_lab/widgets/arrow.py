@@ -1,4 +1,4 @@
-"""Packs rows for a browser: Arrow IPC with the few types that the views read (static/arrow.js)."""
+"""Packs rows for a browser: Arrow IPC with the few types that the views read (`extensions/widgets/src/arrow`)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def pack(columns: Mapping[str, tuple[str, Sequence[object]]]) -> bytes:
     """Returns an IPC stream with one batch.
 
     Args:
-        columns: by name, ("int" | "long" | "float" | "text" | "bool", values). Integers beyond 2**53 lose digits
-            in the browser; send them as text.
+        columns: by name, ("int" | "long" | "float" | "text" | "bool", values). A "long" keeps
+            its digits in the browser.
     """
     arrays = [pa.array(values, _TYPES[kind]) for kind, values in columns.values()]
     batch = pa.record_batch(arrays, names=list(columns))

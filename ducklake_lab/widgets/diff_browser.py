@@ -35,8 +35,8 @@ class DiffBrowser(Mounted):
         every: show all columns, up to MOST; otherwise changed ones, and some to identify a row.
     """
 
-    _esm = script("kit.js", "arrow.js", "grid.js", "widths.js", "diff.js")
-    _css = styles("kit.css", "diff.css")
+    _esm = script("diff")
+    _css = styles("diff")
 
     kind = traitlets.Unicode("").tag(sync=True)
     changed = traitlets.Unicode("").tag(sync=True)

@@ -49,8 +49,8 @@ class FileBrowser(Mounted):
         can_mend: whether maintenance calls can run; not in a lake attached read-only.
     """
 
-    _esm = script("kit.js", "arrow.js", "grid.js", "files.js")
-    _css = styles("kit.css", "files.css")
+    _esm = script("files")
+    _css = styles("files")
 
     overview = traitlets.Bytes().tag(sync=True)
     partitions = traitlets.List(traitlets.Unicode()).tag(sync=True)

@@ -15,14 +15,14 @@ from ducklake_lab.widgets.html import PLACE, mounted_at, new_mount
 _STATIC = Path(__file__).parent / "static"
 
 
-def script(*names: str) -> str:
-    """Returns files of `static/` as one module: a widget has only one, and may fetch nothing."""
-    return "\n".join((_STATIC / name).read_text(encoding="utf-8") for name in names)
+def script(name: str) -> str:
+    """Returns the module of a widget, as `extensions/widgets` builds it."""
+    return (_STATIC / f"{name}.js").read_text(encoding="utf-8")
 
 
-def styles(*names: str) -> str:
-    """Returns style sheets of `static/` as one, below the notebook's colours and fonts."""
-    return PLACE + script(*names)
+def styles(name: str) -> str:
+    """Returns the style sheet of a widget, below the notebook's colours and fonts."""
+    return PLACE + (_STATIC / f"{name}.css").read_text(encoding="utf-8")
 
 
 class Mounted(anywidget.AnyWidget):

@@ -27,8 +27,8 @@ class PreviewView(Mounted):
         message: the statement's commit message, the initial text of the box.
     """
 
-    _esm = script("kit.js", "preview.js")
-    _css = styles("preview.css")
+    _esm = script("preview")
+    _css = styles("preview")
 
     state = traitlets.Unicode("open").tag(sync=True)
     snapshot = traitlets.Int(None, allow_none=True).tag(sync=True)

@@ -28,8 +28,8 @@ class SchemaBrowser(Mounted):
         inserted: the last written query.
     """
 
-    _esm = script("kit.js", "schema.js")
-    _css = styles("kit.css", "schema.css")
+    _esm = script("schema")
+    _css = styles("schema")
 
     nodes: traitlets.List[object] = traitlets.List().tag(sync=True)
     query = traitlets.Unicode("").tag(sync=True)

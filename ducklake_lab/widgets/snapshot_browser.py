@@ -39,8 +39,8 @@ class SnapshotBrowser(Mounted):
         history: all snapshots, oldest first.
     """
 
-    _esm = script("kit.js", "arrow.js", "grid.js", "snapshots.js")
-    _css = styles("kit.css", "snapshots.css")
+    _esm = script("snapshots")
+    _css = styles("snapshots")
 
     overview = traitlets.Bytes().tag(sync=True)
     filter = traitlets.Int(0).tag(sync=True)

@@ -43,8 +43,8 @@ class StreamView(Mounted):
         error: the first line of what made it fail.
     """
 
-    _esm = script("kit.js", "stream.js")
-    _css = styles("kit.css", "stream.css")
+    _esm = script("stream")
+    _css = styles("stream")
 
     name = traitlets.Unicode("").tag(sync=True)
     state = traitlets.Unicode("running").tag(sync=True)

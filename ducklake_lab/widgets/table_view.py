@@ -98,8 +98,8 @@ class TableBrowser(Mounted):
         heading: the text above the rows.
     """
 
-    _esm = script("kit.js", "arrow.js", "grid.js", "widths.js", "cell.js", "chart.js", "table.js")
-    _css = styles("kit.css", "table.css")
+    _esm = script("table")
+    _css = styles("table")
 
     columns: traitlets.List[list[object]] = traitlets.List().tag(sync=True)
     sort: traitlets.List[list[object]] = traitlets.List().tag(sync=True)

@@ -1,0 +1,271 @@
+/** The rows of a diff: filtered by kind and by the column whose cells changed, sorted by a click on a name. */
+
+import { ArrowStream } from '../arrow/arrow-stream';
+import { ColumnWidths } from '../grid/column-widths';
+import { Grid } from '../grid/grid';
+import { type SortKey, nextSort, sortedBy } from '../grid/sorting';
+import { Browsing } from '../kit/browsing';
+import { type Child, element } from '../kit/dom';
+import { counted, number } from '../kit/figures';
+import { reason } from '../kit/line';
+import type { Model, MountedState } from '../kit/model';
+import { mounted } from '../kit/mounted';
+import { type ChangedRow, type RowKind, cellNode, letters, readRows } from './changed-rows';
+import './diff.css';
+
+/** The traits of `DiffBrowser` in Python. */
+interface DiffState extends MountedState {
+  kind: RowKind | '';
+  /** Column whose cells have changed; empty for any. */
+  changed: string;
+  sort: SortKey[];
+  /** Whether unchanged columns are shown. */
+  every: boolean;
+  /** Number of all columns. */
+  wide: number;
+  kinds: [RowKind, number][];
+  /** Columns by the number of their changed cells. */
+  cells: [string, number][];
+  /** [name, type, whether it stands to the right] */
+  columns: [string, string, boolean][];
+  passing: number;
+  look: number;
+  problem: string;
+  can_copy: boolean;
+  note: string;
+}
+
+/** Pixels around a text. */
+const SLACK = 2;
+/** Key of the column of row ids, and beginning of the others: a column may have its name. */
+const ROW_ID = 'row id';
+const COLUMN = 'column ';
+const MARKS: Record<RowKind, string> = { deleted: '−', inserted: '+', updated: '→' };
+const COPY = 'Copy as SQL';
+
+class Changes extends Browsing<DiffState> {
+  readonly root: HTMLElement;
+
+  /** Parts of the static view that these rows replace. */
+  private readonly replaced: HTMLElement[];
+  private readonly widths = new ColumnWidths();
+  private readonly status = element('span', { class: 'dlk-soft', role: 'status' });
+  private readonly problem = element('span', { role: 'alert' });
+  private readonly kinds = element('span', {
+    role: 'group',
+    'aria-label': 'Kinds of change',
+    class: 'dlk-df-kinds'
+  });
+  private readonly cells: HTMLSelectElement = element('select', {
+    'aria-label': 'Changed column',
+    onchange: () => this.choose(this.cells.value ? 'updated' : '', this.cells.value)
+  });
+  private readonly all = element('button', {
+    type: 'button',
+    onclick: () => this.set({ every: !this.model.get('every') })
+  });
+  private readonly copy = element(
+    'button',
+    { type: 'button', class: 'dlk-df-copy', onclick: () => this.copySql() },
+    COPY
+  );
+  private readonly sql = element('pre', {
+    class: 'dlk-df-sql',
+    tabindex: '0',
+    'aria-label': 'These rows as SQL',
+    style: 'display:none'
+  });
+  private readonly grid = new Grid<ChangedRow>({
+    label: 'Changed rows',
+    height: 420,
+    fetch: async (start, count) => {
+      const rows = await this.rows(start, count);
+      this.widen(rows);
+      return rows;
+    },
+    cells: row => this.contents(row),
+    mark: row => 'dlk-df-' + row.kind,
+    onError: error => {
+      this.problem.textContent = reason(error);
+    }
+  });
+
+  constructor(model: Model<DiffState>, host: HTMLElement, still: HTMLElement[]) {
+    super(model);
+    // The rest of the static view stays; only its rows make way.
+    for (const child of still) child.style.display = '';
+    const place = still.map(child => child.querySelector('.dlk-changes')).find(Boolean);
+    this.replaced = place ? ([...place.children] as HTMLElement[]) : [];
+    for (const child of this.replaced) child.style.display = 'none';
+    const bar = element(
+      'div',
+      { class: 'dlk-df-bar' },
+      element('strong', {}, 'Rows'),
+      this.kinds,
+      this.cells,
+      this.status,
+      this.all,
+      this.problem,
+      model.get('can_copy') ? this.copy : ''
+    );
+    this.root = element(
+      'div',
+      { class: 'dlk-live dlk-df', 'data-lm-suppress-shortcuts': 'true' },
+      bar,
+      this.grid.root,
+      this.sql,
+      this.widths.rule
+    );
+    this.start(place ?? host, {
+      'change:look': () => this.reload(),
+      'change:problem': () => this.report(),
+      'change:kind': () => this.fillBar(),
+      'change:changed': () => this.fillBar(),
+      'change:sort': () => this.setHeads()
+    });
+    this.fillBar();
+    this.reload();
+  }
+
+  override close(): void {
+    super.close();
+    for (const child of this.replaced) child.style.display = '';
+  }
+
+  private choose(kind: RowKind | '', changed: string): void {
+    this.set({ kind, changed });
+  }
+
+  private fillBar(): void {
+    const kind = this.model.get('kind');
+    const changed = this.model.get('changed');
+    const kinds = this.model.get('kinds');
+    const choice = (name: RowKind | '', text: string) => {
+      const isPressed = kind === name || (name === 'updated' && Boolean(changed));
+      const choose = () => this.choose(name, '');
+      return element('button', { type: 'button', 'aria-pressed': String(isPressed), onclick: choose }, text);
+    };
+    const choices = kinds.map(([name, count]) => choice(name, `${MARKS[name]} ${number.format(count)} ${name}`));
+    this.kinds.replaceChildren(...(kinds.length > 1 ? [choice('', 'all'), ...choices] : []));
+    const cells = this.model.get('cells');
+    this.cells.replaceChildren(
+      element('option', { value: '' }, 'any column changed'),
+      ...cells.map(([name, count]) =>
+        element('option', { value: name, selected: name === changed }, `${name} changed in ${number.format(count)}`)
+      )
+    );
+    this.cells.value = changed;
+    this.cells.style.display = cells.length ? '' : 'none';
+  }
+
+  private async rows(start: number, count: number): Promise<ChangedRow[]> {
+    const shown = this.model.get('columns').length;
+    const { buffers } = await this.line.ask('page', { start, count });
+    return readRows(new ArrowStream(buffers[0]), shown);
+  }
+
+  private contents({ kind, id, cells }: ChangedRow): Child[] {
+    const names = this.model.get('columns').map(([name]) => name);
+    const changed = names.filter((_, at) => cells[at]?.differs);
+    const title = changed.length ? `${kind}: ${changed.join(', ')}` : kind;
+    const mark = element('b', { title, 'aria-label': kind }, MARKS[kind]);
+    return [mark, element('span', { class: 'dlk-soft' }, id), ...cells.map(cellNode)];
+  }
+
+  private setHeads(): void {
+    const sort = this.model.get('sort');
+    const heads = this.model.get('columns').map(([name, type, right]) => {
+      const sorted = sortedBy(sort, name);
+      const text = sorted.mark ? `${name} ${sorted.mark}` : name;
+      return { name, type, right, text, sort: sorted.sort };
+    });
+    const head = (key: string, text: string, canCut: boolean) => ({
+      key,
+      content: element('b', {}, text),
+      canCut,
+      around: SLACK
+    });
+    this.widths.fit([head(ROW_ID, ROW_ID, false), ...heads.map(({ name, text }) => head(COLUMN + name, text, true))]);
+    this.grid.setColumns([
+      { name: '' },
+      { name: ROW_ID, right: true },
+      ...heads.map(({ name, type, right, text, sort }) => ({
+        name,
+        right,
+        sort,
+        head: element(
+          'button',
+          {
+            type: 'button',
+            class: 'dlk-df-sort',
+            title: `${type || 'dropped'}; sort, with Shift by this as well`,
+            onclick: event => this.set({ sort: nextSort(this.model.get('sort'), name, event.shiftKey) })
+          },
+          text
+        )
+      }))
+    ]);
+    this.lay();
+    this.grid.draw();
+  }
+
+  private lay(): void {
+    const names = this.model.get('columns').map(([name]) => this.widths.of(COLUMN + name));
+    this.grid.setWidths(['1.2em', this.widths.of(ROW_ID), ...names]);
+  }
+
+  /** Make columns wider where values, earlier ones included, have no room. */
+  private widen(rows: ChangedRow[]): void {
+    if (!rows.length) return;
+    const longest = (length: (row: ChangedRow) => number) =>
+      rows.reduce((most, row) => (length(row) > length(most) ? row : most));
+    const columns = this.model.get('columns').map(([name, , right], at) => {
+      const cell = longest(row => letters(row.cells[at])).cells[at];
+      return { key: COLUMN + name, content: cellNode(cell), canCut: !right, around: SLACK };
+    });
+    const id = { key: ROW_ID, content: longest(row => row.id.length).id, canCut: false, around: SLACK };
+    if (this.widths.fit([id, ...columns])) this.lay();
+  }
+
+  private reload(): void {
+    this.sql.textContent = '';
+    this.sql.style.display = 'none';
+    const { model } = this;
+    const passing = model.get('passing');
+    this.status.textContent = [counted(passing, 'row'), model.get('note')].filter(Boolean).join(' · ');
+    const isEvery = model.get('every');
+    const wide = model.get('wide');
+    this.all.textContent = isEvery ? 'Show changed columns' : `Show all ${number.format(wide)} columns`;
+    this.all.style.display = isEvery || model.get('columns').length < wide ? '' : 'none';
+    this.setHeads();
+    this.grid.reset(passing);
+    this.report();
+  }
+
+  /** The clipboard may be out of reach: the statement is shown and selected then. */
+  private async copySql(): Promise<void> {
+    try {
+      const { content } = await this.line.ask<{ sql: string }>('sql');
+      this.sql.textContent = content.sql;
+      await navigator.clipboard.writeText(content.sql);
+      this.copy.textContent = 'Copied';
+    } catch (error) {
+      if (!this.sql.textContent) {
+        this.problem.textContent = reason(error);
+        return;
+      }
+      this.sql.style.display = '';
+      getSelection()?.selectAllChildren(this.sql);
+      this.copy.textContent = 'Selected';
+    }
+    setTimeout(() => {
+      this.copy.textContent = COPY;
+    }, 1500);
+  }
+
+  private report(): void {
+    this.problem.textContent = this.model.get('problem');
+  }
+}
+
+export default mounted(Changes);
