@@ -73,6 +73,12 @@ WRITTEN = [
     "UNPIVOT (SELECT k, i, k AS j FROM t) ON i, j INTO NAME n VALUE v ORDER BY ALL LIMIT 4",
     "UNPIVOT (SELECT k, i, b, d::BIGINT AS d, k AS j FROM t) ON (i, b), (j, d) INTO NAME n VALUE v, w",
     "SELECT * FROM (SELECT k, i, b, d::BIGINT AS d, k AS j FROM t) UNPIVOT INCLUDE NULLS ((v, w) FOR n IN ((i, b) AS 'x', (j, d)))",
+    'SELECT * FROM (SELECT k, i AS "Name I", b AS "B" FROM t) UNPIVOT (v FOR n IN ("name i" , b)) ORDER BY ALL',
+    'UNPIVOT (SELECT k, i AS "Ii", b AS "Bi", f FROM t) ON COLUMNS(\'.i\') INTO NAME n VALUE v ORDER BY ALL',
+    'UNPIVOT (SELECT k, i AS "Ii", b FROM t) ON * EXCLUDE (k) INTO NAME n VALUE v ORDER BY ALL',
+    'UNPIVOT (SELECT k, i AS "Ii", b FROM t) ON COLUMNS(* EXCLUDE (K))::VARCHAR INTO NAME n VALUE v ORDER BY ALL',
+    'SELECT n, v, x FROM (SELECT k, i AS "I", s AS x, s FROM t) UNPIVOT (v FOR n IN (i::VARCHAR, upper(s), k::TEXT AS key)) ORDER BY ALL',
+    "SELECT * FROM (SELECT k, i, s FROM t) UNPIVOT (v FOR n IN (COLUMNS(['i', 'k']))) ORDER BY ALL",
     # LIMIT in percent
     "SELECT k FROM t ORDER BY s NULLS FIRST, k LIMIT 33.3%",
     "SELECT k, s FROM t ORDER BY 2 DESC, 1 LIMIT 60% OFFSET 1",
@@ -113,6 +119,11 @@ WRITTEN = [
     "SELECT t.*, u.* FROM (SELECT k, i, f FROM t WHERE f IS NOT NULL) t ASOF LEFT JOIN (SELECT id, w + 1 AS w FROM u WHERE id <> 5) u ON t.f <= u.w ORDER BY ALL",
     "SELECT t.k, u.id, day FROM t ASOF LEFT JOIN u USING (i, day) ORDER BY ALL",
     "SELECT * FROM (SELECT k, i FROM t) t ASOF LEFT JOIN (SELECT id, id AS i FROM u) u USING (i) ORDER BY ALL",
+    "SELECT t.k, u.id FROM t ASOF LEFT JOIN u ON t.day >= u.day AND u.w IS NOT NULL ORDER BY ALL",
+    "SELECT t.k, u.id FROM t ASOF LEFT JOIN u ON t.day >= u.day AND t.k > 2 AND trim(u.s) <> 'x' ORDER BY ALL",
+    "SELECT t.k, u.id FROM t ASOF JOIN u ON t.day >= u.day AND length(u.s) + 1 > 2 AND true ORDER BY ALL",
+    "SELECT t.k, u.id FROM t ASOF LEFT JOIN u ON t.day >= u.day AND (t.k = 3 OR t.i + 1 = 8) AND u.id <> 2 ORDER BY ALL",
+    "SELECT t.k FROM t ASOF ANTI JOIN u ON t.day >= u.day AND u.w > 1 ORDER BY ALL",
     # collations
     "SELECT k, s FROM t ORDER BY s COLLATE de DESC NULLS FIRST, k",
     "SELECT k, s FROM t ORDER BY s COLLATE NOACCENT.NOCASE, k DESC LIMIT 4",
@@ -160,6 +171,13 @@ def _outcome(both: Any, query: str) -> str:
 @pytest.mark.parametrize("query", WRITTEN)
 def test_written_queries(both: Any, query: str) -> None:
     assert _outcome(both, query) == "same"
+
+
+@pytest.mark.parametrize("condition", ["t.k <> u.id", "t.k + u.id > 5", "(t.k = u.id OR t.i = 7)"])
+def test_conditions_of_both_sides_choose_the_nearest_row(both: Any, condition: str) -> None:
+    # DuckDB takes the nearest of the rows that fulfil them, which no range of the right side's values gives
+    query = f"SELECT t.k, u.id FROM t ASOF JOIN u ON t.day >= u.day AND {condition} ORDER BY ALL"
+    assert _outcome(both, query).startswith("refused")
 
 
 @pytest.mark.sampled(_PARTS)

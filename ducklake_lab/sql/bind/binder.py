@@ -31,7 +31,8 @@ from ducklake_lab.sql.bind.expansion import (
 )
 from ducklake_lab.sql.bind.inference import infer
 from ducklake_lab.sql.bind.item_names import name_columns
-from ducklake_lab.sql.bind.star_expansion import expand, fields_of_row, gives_fields, has_star
+from ducklake_lab.sql.bind.star_expansion import fields_of_row, gives_fields, has_star
+from ducklake_lab.sql.bind.unpivots import expand
 from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.plan import SOURCE_PREFIX, Resolver, Source, StoredMacro, StoredView
 from ducklake_lab.sql.prune import pushdown

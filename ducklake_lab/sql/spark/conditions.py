@@ -245,23 +245,31 @@ def on_columns(node: exp.Join, using: Sequence[Sequence[exp.Column]]) -> None:
 def asof(translation: Translating, node: exp.Join) -> None:
     """Rewrites an ASOF JOIN as a join: each right row gets the range of values for which it is the nearest.
 
+    Conditions of the right side alone choose the rows that can be near, those of the left side the rows that look for one.
+
     Raises:
-        UnsupportedFeatureError: the condition does not compare the two sides.
+        UnsupportedFeatureError: the condition compares the two sides in no such form.
     """
     right = node.this.alias_or_name
     keys: list[exp.Expr] = []
+    before: list[exp.Expr] = []
+    after: list[exp.Expr] = []
     nearest: exp.Expr | None = None
     condition = node.args.get("on")
     for part in _flat(condition) if condition is not None else ():
         turned = _turned(part.unnest(), right)
+        if turned is None:
+            is_own = {column.table.casefold() for column in part.find_all(exp.Column)} == {right.casefold()}
+            (before if is_own else after).append(part)
+            continue
         if isinstance(turned, exp.EQ | exp.NullSafeEQ):
             keys.append(turned.expression)
-        elif turned is not None and nearest is None:
+        elif nearest is None:
             nearest = turned
         else:
-            raise UnsupportedFeatureError(
-                "ASOF JOIN on Spark needs ON with comparisons of the one side with the other."
-            )
+            raise UnsupportedFeatureError("ASOF JOIN on Spark takes one of >=, >, <= and < between the sides.")
+        after.append(part)
+    _check_others(node, [part for part in (*before, *after) if _turned(part.unnest(), right) is None])
     if nearest is None or condition is None:
         raise UnsupportedFeatureError("ASOF JOIN on Spark needs ON with one of >=, >, <= and <.")
     value = nearest.expression
@@ -276,12 +284,32 @@ def asof(translation: Translating, node: exp.Join) -> None:
     end.meta[TYPE] = translation.type_of(value)
     until = exp.Is(this=end.copy(), expression=exp.Null())
     beyond = _OPPOSITE[type(nearest)](this=nearest.this.copy(), expression=end)
-    node.set("on", exp.And(this=condition, expression=exp.Paren(this=exp.Or(this=until, expression=beyond))))
+    check_same_for_all(condition, "the condition of a join")
+    near = exp.Paren(this=exp.Or(this=until, expression=beyond))
+    node.set("on", exp.and_(*(part.copy() for part in after), near, copy=False))
     node.set("method", None)
     whole = exp.column(exp.Star(), table=exp.to_identifier(right, quoted=True))
     shown = as_column(translation.scalar(window), "_ducklake_end")
     rows = exp.select(whole, shown, copy=False).from_(translation.translate(node.this), copy=False)
+    if before:
+        rows = rows.where(translation.truth(exp.and_(*(part.copy() for part in before), copy=False)), copy=False)
     node.set("this", exp.Subquery(this=rows, alias=exp.TableAlias(this=exp.to_identifier(right, quoted=True))))
+
+
+def _check_others(node: exp.Join, parts: Sequence[exp.Expr]) -> None:
+    """Refuses conditions of an ASOF JOIN besides its comparisons, except those of one side.
+
+    DuckDB takes the nearest of the pairs that fulfil those of both sides. It has none for RIGHT and FULL.
+    """
+    right = node.this.alias_or_name.casefold()
+    for part in parts:
+        tables = {column.table.casefold() for column in part.find_all(exp.Column)}
+        uses_both = right in tables and len(tables) > 1
+        if uses_both or node.side.upper() in ("RIGHT", "FULL") or part.find(exp.Query) is not None:
+            shown = part.sql(dialect="duckdb")
+            raise UnsupportedFeatureError(
+                f"{shown} in the condition of an ASOF {node.side or node.kind or 'INNER'} JOIN is not supported on Spark."
+            )
 
 
 def _flat(node: exp.Expr) -> list[exp.Expr]:
