@@ -79,6 +79,13 @@ WRITTEN = [
     'UNPIVOT (SELECT k, i AS "Ii", b FROM t) ON COLUMNS(* EXCLUDE (K))::VARCHAR INTO NAME n VALUE v ORDER BY ALL',
     'SELECT n, v, x FROM (SELECT k, i AS "I", s AS x, s FROM t) UNPIVOT (v FOR n IN (i::VARCHAR, upper(s), k::TEXT AS key)) ORDER BY ALL',
     "SELECT * FROM (SELECT k, i, s FROM t) UNPIVOT (v FOR n IN (COLUMNS(['i', 'k']))) ORDER BY ALL",
+    # a scalar query as a key of ORDER BY
+    "SELECT (SELECT list_transform(l, lambda e: e + 1)) AS x FROM t ORDER BY x NULLS FIRST, k",
+    "SELECT k, (SELECT min({'v': x}) FROM (VALUES (i)) v(x)) FROM t ORDER BY ALL",
+    # functions after their argument, positions in comprehensions
+    "SELECT k, s.trim().upper().len() AS n, max(i ORDER BY k).abs() AS m FROM t GROUP BY k, s ORDER BY s.lower().len(), k",
+    "SELECT l.list_transform(lambda x: x + k).list_filter(lambda k: k > 2).len() AS n FROM t ORDER BY k",
+    "SELECT k, [i FOR x, i IN l] AS a, [x * i FOR x, i IN l IF i % 2 = 1 AND x < k + 3] AS b, [[y + i FOR y IN l] FOR x, i IN l] AS c FROM t ORDER BY k",
     # LIMIT in percent
     "SELECT k FROM t ORDER BY s NULLS FIRST, k LIMIT 33.3%",
     "SELECT k, s FROM t ORDER BY 2 DESC, 1 LIMIT 60% OFFSET 1",
@@ -171,6 +178,13 @@ def _outcome(both: Any, query: str) -> str:
 @pytest.mark.parametrize("query", WRITTEN)
 def test_written_queries(both: Any, query: str) -> None:
     assert _outcome(both, query) == "same"
+
+
+@pytest.mark.parametrize("arrow", ["t.l -> t.l + 1", "t.k -> 1"])
+def test_parameters_of_lambdas_have_no_dots(both: Any, arrow: str) -> None:
+    session, _ = both
+    with pytest.raises(dl.DuckLakeError, match="are no plain names"):
+        session.sql(f"SELECT list_transform(t.l, {arrow}) AS x FROM t").fetchall()
 
 
 @pytest.mark.parametrize("condition", ["t.k <> u.id", "t.k + u.id > 5", "(t.k = u.id OR t.i = 7)"])

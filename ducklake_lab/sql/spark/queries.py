@@ -42,8 +42,9 @@ def select(node: exp.Select, children: Step, type_of: TypeOf) -> exp.Expr:
         return children(_nested(node, type_of))
     if _has_total(node) and not node.meta.get(_TOTALLED):
         return children(_with_total(node, type_of))
-    if node.args.get("having") and distinct is None and any(_is_computed(node, key) for key in _sort_keys(node)):
-        # Spark finds no columns of FROM in a computed key that stands behind HAVING
+    computed = [key for key in _sort_keys(node) if _is_computed(node, key)] if distinct is None else []
+    if computed and (node.args.get("having") or any(_at_position(node, key).find(exp.Query) for key in computed)):
+        # Spark finds no columns of FROM in a computed key that stands behind HAVING, or that holds a query
         return children(_around(node, type_of, lambda core: core))
     _explode(node)
     return children(node)
