@@ -34,6 +34,8 @@ WRITTEN = [
     # a condition keeps another one, a later query, a key of a join or of an order from failing
     "SELECT id FROM g WHERE regexp_matches(s, '^[0-9]+$') AND s::INTEGER > 0 ORDER BY id",
     "SELECT id FROM g WHERE s::INTEGER > 0 AND regexp_matches(s, '^[0-9]+$') AND id + s::INTEGER > 1 ORDER BY id",
+    "SELECT id FROM g WHERE NOT regexp_matches(s, '^[0-9]+$') OR s::INTEGER > 5 ORDER BY id",
+    "SELECT id FROM g WHERE id > 0 AND (s IS NULL OR id IN (2, 5, 6) OR s::INTEGER + id > 5) ORDER BY id",
     "WITH c AS (SELECT * FROM g WHERE regexp_matches(s, '^[0-9]+$')) SELECT id, s::INTEGER AS v FROM c WHERE s::INTEGER > 1 ORDER BY id",
     "WITH c AS (SELECT * FROM g WHERE regexp_matches(s, '^[0-9]+$')) SELECT c.id, u.id FROM c JOIN u ON c.s::INTEGER = u.i ORDER BY ALL",
     "SELECT s::INTEGER AS v FROM g WHERE regexp_matches(s, '^[0-9]+$') ORDER BY s::INTEGER DESC LIMIT 2",
@@ -178,6 +180,25 @@ def _outcome(both: Any, query: str) -> str:
 @pytest.mark.parametrize("query", WRITTEN)
 def test_written_queries(both: Any, query: str) -> None:
     assert _outcome(both, query) == "same"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT sum(s::INTEGER) FILTER (WHERE regexp_matches(s, '^[0-9]+$')) FROM g",
+        "SELECT list(s::INTEGER ORDER BY id) FILTER (WHERE id = 1) FROM g",
+        "SELECT id % 2 AS o, count(DISTINCT s::INTEGER) FILTER (WHERE id = 1) FROM g GROUP BY o",
+        "SELECT count(*) FILTER (WHERE id = 1 AND s::INTEGER > 0) FROM g",
+        "SELECT id FROM g WHERE NOT (id <> 1 OR s::INTEGER > 0)",
+    ],
+)
+def test_filter_keeps_no_value_from_failing(both: Any, query: str) -> None:
+    # DuckDB computes arguments and conditions of aggregates for all rows
+    session, plain = both
+    with pytest.raises(duckdb.ConversionException):
+        plain.sql(query).fetchall()
+    with pytest.raises(dl.DuckLakeError, match="is no INTEGER"):
+        session.sql(query).fetchall()
 
 
 @pytest.mark.parametrize("arrow", ["t.l -> t.l + 1", "t.k -> 1"])

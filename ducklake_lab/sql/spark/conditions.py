@@ -11,6 +11,7 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.scope import TYPE
 from ducklake_lab.sql.spark.comparing import is_collated
 from ducklake_lab.sql.spark.deferring import conjunction
+from ducklake_lab.sql.spark.failing import may_fail
 from ducklake_lab.sql.spark.nodes import as_column, binary, cast, number
 from ducklake_lab.sql.spark.operands import FLOATS, is_ordered, operands
 from ducklake_lab.sql.spark.stability import check_same_for_all, is_volatile
@@ -65,6 +66,11 @@ def _part(translation: Translating, node: exp.Expr) -> exp.Expr:
     found = translation.native(node)
     if found is None:
         found = _apart(translation, node)
+    inner = node.unnest()
+    if found is None and isinstance(inner, exp.Or) and may_fail(inner, translation.type_of):
+        # as in DuckDB, a row that fulfils the left side raises no error of the right one
+        sides = [exp.Paren(this=truth(translation, side)) for side in (inner.this, inner.expression)]
+        return exp.Paren(this=exp.Or(this=sides[0], expression=sides[1]))
     return translation.scalar(node) if found is None else found
 
 
