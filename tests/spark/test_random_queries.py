@@ -88,6 +88,10 @@ WRITTEN = [
     "SELECT k, s.trim().upper().len() AS n, max(i ORDER BY k).abs() AS m FROM t GROUP BY k, s ORDER BY s.lower().len(), k",
     "SELECT l.list_transform(lambda x: x + k).list_filter(lambda k: k > 2).len() AS n FROM t ORDER BY k",
     "SELECT k, [i FOR x, i IN l] AS a, [x * i FOR x, i IN l IF i % 2 = 1 AND x < k + 3] AS b, [[y + i FOR y IN l] FOR x, i IN l] AS c FROM t ORDER BY k",
+    # averages whose sums pass 2^53, sums in an order, GROUPING without sets
+    "SELECT avg(x), avg(x::HUGEINT), avg(x) FILTER (WHERE k <> 1) FROM (SELECT k, (9007199254740993 * (k + 1))::UBIGINT AS x FROM t WHERE i = 7 OR k = 1)",
+    "SELECT sum(x ORDER BY abs(x)), avg(x ORDER BY x DESC) FROM (SELECT unnest([9007199254740992, 1.0, 1.0, -5e15]) AS x FROM t WHERE k = 0)",
+    "SELECT grouping(o), grouping_id(o, i % 2) AS g, o, count(*) FROM t GROUP BY o, i % 2 HAVING grouping(o) = 0 ORDER BY grouping(o), o, i % 2",
     # LIMIT in percent
     "SELECT k FROM t ORDER BY s NULLS FIRST, k LIMIT 33.3%",
     "SELECT k, s FROM t ORDER BY 2 DESC, 1 LIMIT 60% OFFSET 1",
@@ -186,6 +190,7 @@ def test_written_queries(both: Any, query: str) -> None:
     "query",
     [
         "SELECT sum(s::INTEGER) FILTER (WHERE regexp_matches(s, '^[0-9]+$')) FROM g",
+        "SELECT string_agg(DISTINCT s, ',' ORDER BY s::INTEGER) FILTER (WHERE id = 1) FROM g",
         "SELECT list(s::INTEGER ORDER BY id) FILTER (WHERE id = 1) FROM g",
         "SELECT id % 2 AS o, count(DISTINCT s::INTEGER) FILTER (WHERE id = 1) FROM g GROUP BY o",
         "SELECT count(*) FILTER (WHERE id = 1 AND s::INTEGER > 0) FROM g",

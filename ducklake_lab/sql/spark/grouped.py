@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sqlglot import exp
 
@@ -84,14 +84,24 @@ def _filter(translation: Translating, node: exp.Filter) -> exp.Expr:
     inner = node.this
     while not isinstance(inner, exp.Anonymous):
         inner = inner.this
-    values = [part for part in inner.expressions if not isinstance(part, exp.Star)]
-    for value in values:
-        for part in value.expressions if isinstance(value, exp.Distinct) else [value]:
-            part = part.this if isinstance(part, exp.Order | exp.IgnoreNulls | exp.RespectNulls) else part
-            if part is not None and may_fail(part, translation.type_of):
-                check = deferring.raised(translation.scalar(part.copy()))
-                found = exp.And(this=check, expression=exp.Paren(this=found)) if check is not None else found
+    for value in _values(inner.expressions):
+        if may_fail(value, translation.type_of):
+            check = deferring.raised(translation.scalar(value.copy()))
+            found = exp.And(this=check, expression=exp.Paren(this=found)) if check is not None else found
     return found
+
+
+def _values(arguments: Iterable[exp.Expr | None]) -> Iterator[exp.Expr]:
+    """The values that an aggregate reads, those that it sorts by among them."""
+    for part in arguments:
+        if isinstance(part, exp.Distinct):
+            yield from _values(part.expressions)
+        elif isinstance(part, exp.Order):
+            yield from _values([part.this, *(key.this for key in part.expressions)])
+        elif isinstance(part, exp.IgnoreNulls | exp.RespectNulls):
+            yield from _values([part.this])
+        elif part is not None and not isinstance(part, exp.Star):
+            yield part
 
 
 def _digits(translation: Translating, values: Sequence[exp.Expr]) -> int:

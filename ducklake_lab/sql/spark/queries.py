@@ -47,7 +47,24 @@ def select(node: exp.Select, children: Step, type_of: TypeOf) -> exp.Expr:
         # Spark finds no columns of FROM in a computed key that stands behind HAVING, or that holds a query
         return children(_around(node, type_of, lambda core: core))
     _explode(node)
+    _group_alone(node)
     return children(node)
+
+
+def _group_alone(node: exp.Select) -> None:
+    """Replaces GROUPING of keys without grouping sets by 0; Spark takes it with sets only."""
+    group = node.args.get("group")
+    if group is None or any(isinstance(one, exp.Rollup | exp.Cube | exp.GroupingSets) for one in _grouped(group)):
+        return
+    keys = [_at_position(node, key).unnest() for key in group.expressions]
+    for part in (*node.expressions, node.args.get("having"), node.args.get("order")):
+        for one in list(part.find_all(exp.Anonymous)) if part is not None else ():
+            if (
+                one.name.lower() in ("grouping", "grouping_id")
+                and one.find_ancestor(exp.Select) is node
+                and all(argument.unnest() in keys for argument in one.expressions)
+            ):
+                one.replace(exp.Cast(this=number(0), to=to_sqlglot(DataType("int64"))))
 
 
 def _sort_keys(node: exp.Select) -> list[exp.Expr]:
