@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -92,6 +93,14 @@ WRITTEN = [
     "SELECT avg(x), avg(x::HUGEINT), avg(x) FILTER (WHERE k <> 1) FROM (SELECT k, (9007199254740993 * (k + 1))::UBIGINT AS x FROM t WHERE i = 7 OR k = 1)",
     "SELECT sum(x ORDER BY abs(x)), avg(x ORDER BY x DESC) FROM (SELECT unnest([9007199254740992, 1.0, 1.0, -5e15]) AS x FROM t WHERE k = 0)",
     "SELECT grouping(o), grouping_id(o, i % 2) AS g, o, count(*) FROM t GROUP BY o, i % 2 HAVING grouping(o) = 0 ORDER BY grouping(o), o, i % 2",
+    "SELECT sum(k), 1 AS x FROM t WHERE k > 50 GROUP BY GROUPING SETS (())",
+    "SELECT count(*) AS n FROM t WHERE k > 50 GROUP BY ()",
+    "SELECT 1 AS x FROM t WHERE k > 50 GROUP BY ()",
+    "SELECT o, sum(k) FROM t GROUP BY (), o ORDER BY ALL",
+    # positions and patterns in DISTINCT ON, queries in ORDER BY of groups
+    "SELECT DISTINCT ON (2) k, (SELECT max(id) FROM u) FROM t ORDER BY k",
+    "SELECT DISTINCT ON (COLUMNS('^[io]$')) k, i, o FROM t ORDER BY i, o, k",
+    "SELECT o, sum(i) AS s FROM t GROUP BY o ORDER BY (SELECT max(id) FROM u), s",
     # LIMIT in percent
     "SELECT k FROM t ORDER BY s NULLS FIRST, k LIMIT 33.3%",
     "SELECT k, s FROM t ORDER BY 2 DESC, 1 LIMIT 60% OFFSET 1",
@@ -204,6 +213,31 @@ def test_filter_keeps_no_value_from_failing(both: Any, query: str) -> None:
         plain.sql(query).fetchall()
     with pytest.raises(dl.DuckLakeError, match="is no INTEGER"):
         session.sql(query).fetchall()
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT k FROM t ORDER BY 2", "ORDER BY 2 names no column: the SELECT list has 1."),
+        ("SELECT k FROM t UNION SELECT i FROM t ORDER BY 0", "ORDER BY 0 names no column: the SELECT list has 1."),
+        ("SELECT k, count(*) FROM t GROUP BY 42", "GROUP BY 42 names no column: the SELECT list has 2."),
+        ("SELECT DISTINCT ON (3) k FROM t", "DISTINCT ON 3 names no column: the SELECT list has 1."),
+        ("SELECT k FROM t ORDER BY 'k'", "ORDER BY 'k' is a constant, which orders nothing; leave it out."),
+        ("SELECT k FROM t ORDER BY -1", "ORDER BY -1 is a constant, which orders nothing; leave it out."),
+    ],
+)
+def test_keys_that_name_no_column(both: Any, query: str, message: str) -> None:
+    session, plain = both
+    with pytest.raises(duckdb.BinderException):
+        plain.sql(query).fetchall()
+    with pytest.raises(dl.DuckLakeError, match=re.escape(message)):
+        session.sql(query).fetchall()
+
+
+def test_several_groups_of_all_rows_are_refused(both: Any) -> None:
+    # Spark gives one row for them where no row is read
+    with pytest.raises(dl.UnsupportedFeatureError, match="Several empty sets"):
+        both[0].sql("SELECT sum(k) AS s FROM t GROUP BY GROUPING SETS ((), (o), ())").fetchall()
 
 
 @pytest.mark.parametrize("arrow", ["t.l -> t.l + 1", "t.k -> 1"])
