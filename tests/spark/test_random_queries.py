@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -34,6 +35,8 @@ WRITTEN = [
     # a condition keeps another one, a later query, a key of a join or of an order from failing
     "SELECT id FROM g WHERE regexp_matches(s, '^[0-9]+$') AND s::INTEGER > 0 ORDER BY id",
     "SELECT id FROM g WHERE s::INTEGER > 0 AND regexp_matches(s, '^[0-9]+$') AND id + s::INTEGER > 1 ORDER BY id",
+    "SELECT id FROM g WHERE NOT regexp_matches(s, '^[0-9]+$') OR s::INTEGER > 5 ORDER BY id",
+    "SELECT id FROM g WHERE id > 0 AND (s IS NULL OR id IN (2, 5, 6) OR s::INTEGER + id > 5) ORDER BY id",
     "WITH c AS (SELECT * FROM g WHERE regexp_matches(s, '^[0-9]+$')) SELECT id, s::INTEGER AS v FROM c WHERE s::INTEGER > 1 ORDER BY id",
     "WITH c AS (SELECT * FROM g WHERE regexp_matches(s, '^[0-9]+$')) SELECT c.id, u.id FROM c JOIN u ON c.s::INTEGER = u.i ORDER BY ALL",
     "SELECT s::INTEGER AS v FROM g WHERE regexp_matches(s, '^[0-9]+$') ORDER BY s::INTEGER DESC LIMIT 2",
@@ -73,6 +76,31 @@ WRITTEN = [
     "UNPIVOT (SELECT k, i, k AS j FROM t) ON i, j INTO NAME n VALUE v ORDER BY ALL LIMIT 4",
     "UNPIVOT (SELECT k, i, b, d::BIGINT AS d, k AS j FROM t) ON (i, b), (j, d) INTO NAME n VALUE v, w",
     "SELECT * FROM (SELECT k, i, b, d::BIGINT AS d, k AS j FROM t) UNPIVOT INCLUDE NULLS ((v, w) FOR n IN ((i, b) AS 'x', (j, d)))",
+    'SELECT * FROM (SELECT k, i AS "Name I", b AS "B" FROM t) UNPIVOT (v FOR n IN ("name i" , b)) ORDER BY ALL',
+    'UNPIVOT (SELECT k, i AS "Ii", b AS "Bi", f FROM t) ON COLUMNS(\'.i\') INTO NAME n VALUE v ORDER BY ALL',
+    'UNPIVOT (SELECT k, i AS "Ii", b FROM t) ON * EXCLUDE (k) INTO NAME n VALUE v ORDER BY ALL',
+    'UNPIVOT (SELECT k, i AS "Ii", b FROM t) ON COLUMNS(* EXCLUDE (K))::VARCHAR INTO NAME n VALUE v ORDER BY ALL',
+    'SELECT n, v, x FROM (SELECT k, i AS "I", s AS x, s FROM t) UNPIVOT (v FOR n IN (i::VARCHAR, upper(s), k::TEXT AS key)) ORDER BY ALL',
+    "SELECT * FROM (SELECT k, i, s FROM t) UNPIVOT (v FOR n IN (COLUMNS(['i', 'k']))) ORDER BY ALL",
+    # a scalar query as a key of ORDER BY
+    "SELECT (SELECT list_transform(l, lambda e: e + 1)) AS x FROM t ORDER BY x NULLS FIRST, k",
+    "SELECT k, (SELECT min({'v': x}) FROM (VALUES (i)) v(x)) FROM t ORDER BY ALL",
+    # functions after their argument, positions in comprehensions
+    "SELECT k, s.trim().upper().len() AS n, max(i ORDER BY k).abs() AS m FROM t GROUP BY k, s ORDER BY s.lower().len(), k",
+    "SELECT l.list_transform(lambda x: x + k).list_filter(lambda k: k > 2).len() AS n FROM t ORDER BY k",
+    "SELECT k, [i FOR x, i IN l] AS a, [x * i FOR x, i IN l IF i % 2 = 1 AND x < k + 3] AS b, [[y + i FOR y IN l] FOR x, i IN l] AS c FROM t ORDER BY k",
+    # averages whose sums pass 2^53, sums in an order, GROUPING without sets
+    "SELECT avg(x), avg(x::HUGEINT), avg(x) FILTER (WHERE k <> 1) FROM (SELECT k, (9007199254740993 * (k + 1))::UBIGINT AS x FROM t WHERE i = 7 OR k = 1)",
+    "SELECT sum(x ORDER BY abs(x)), avg(x ORDER BY x DESC) FROM (SELECT unnest([9007199254740992, 1.0, 1.0, -5e15]) AS x FROM t WHERE k = 0)",
+    "SELECT grouping(o), grouping_id(o, i % 2) AS g, o, count(*) FROM t GROUP BY o, i % 2 HAVING grouping(o) = 0 ORDER BY grouping(o), o, i % 2",
+    "SELECT sum(k), 1 AS x FROM t WHERE k > 50 GROUP BY GROUPING SETS (())",
+    "SELECT count(*) AS n FROM t WHERE k > 50 GROUP BY ()",
+    "SELECT 1 AS x FROM t WHERE k > 50 GROUP BY ()",
+    "SELECT o, sum(k) FROM t GROUP BY (), o ORDER BY ALL",
+    # positions and patterns in DISTINCT ON, queries in ORDER BY of groups
+    "SELECT DISTINCT ON (2) k, (SELECT max(id) FROM u) FROM t ORDER BY k",
+    "SELECT DISTINCT ON (COLUMNS('^[io]$')) k, i, o FROM t ORDER BY i, o, k",
+    "SELECT o, sum(i) AS s FROM t GROUP BY o ORDER BY (SELECT max(id) FROM u), s",
     # LIMIT in percent
     "SELECT k FROM t ORDER BY s NULLS FIRST, k LIMIT 33.3%",
     "SELECT k, s FROM t ORDER BY 2 DESC, 1 LIMIT 60% OFFSET 1",
@@ -113,6 +141,11 @@ WRITTEN = [
     "SELECT t.*, u.* FROM (SELECT k, i, f FROM t WHERE f IS NOT NULL) t ASOF LEFT JOIN (SELECT id, w + 1 AS w FROM u WHERE id <> 5) u ON t.f <= u.w ORDER BY ALL",
     "SELECT t.k, u.id, day FROM t ASOF LEFT JOIN u USING (i, day) ORDER BY ALL",
     "SELECT * FROM (SELECT k, i FROM t) t ASOF LEFT JOIN (SELECT id, id AS i FROM u) u USING (i) ORDER BY ALL",
+    "SELECT t.k, u.id FROM t ASOF LEFT JOIN u ON t.day >= u.day AND u.w IS NOT NULL ORDER BY ALL",
+    "SELECT t.k, u.id FROM t ASOF LEFT JOIN u ON t.day >= u.day AND t.k > 2 AND trim(u.s) <> 'x' ORDER BY ALL",
+    "SELECT t.k, u.id FROM t ASOF JOIN u ON t.day >= u.day AND length(u.s) + 1 > 2 AND true ORDER BY ALL",
+    "SELECT t.k, u.id FROM t ASOF LEFT JOIN u ON t.day >= u.day AND (t.k = 3 OR t.i + 1 = 8) AND u.id <> 2 ORDER BY ALL",
+    "SELECT t.k FROM t ASOF ANTI JOIN u ON t.day >= u.day AND u.w > 1 ORDER BY ALL",
     # collations
     "SELECT k, s FROM t ORDER BY s COLLATE de DESC NULLS FIRST, k",
     "SELECT k, s FROM t ORDER BY s COLLATE NOACCENT.NOCASE, k DESC LIMIT 4",
@@ -160,6 +193,65 @@ def _outcome(both: Any, query: str) -> str:
 @pytest.mark.parametrize("query", WRITTEN)
 def test_written_queries(both: Any, query: str) -> None:
     assert _outcome(both, query) == "same"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT sum(s::INTEGER) FILTER (WHERE regexp_matches(s, '^[0-9]+$')) FROM g",
+        "SELECT string_agg(DISTINCT s, ',' ORDER BY s::INTEGER) FILTER (WHERE id = 1) FROM g",
+        "SELECT list(s::INTEGER ORDER BY id) FILTER (WHERE id = 1) FROM g",
+        "SELECT id % 2 AS o, count(DISTINCT s::INTEGER) FILTER (WHERE id = 1) FROM g GROUP BY o",
+        "SELECT count(*) FILTER (WHERE id = 1 AND s::INTEGER > 0) FROM g",
+        "SELECT id FROM g WHERE NOT (id <> 1 OR s::INTEGER > 0)",
+    ],
+)
+def test_filter_keeps_no_value_from_failing(both: Any, query: str) -> None:
+    # DuckDB computes arguments and conditions of aggregates for all rows
+    session, plain = both
+    with pytest.raises(duckdb.ConversionException):
+        plain.sql(query).fetchall()
+    with pytest.raises(dl.DuckLakeError, match="is no INTEGER"):
+        session.sql(query).fetchall()
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("SELECT k FROM t ORDER BY 2", "ORDER BY 2 names no column: the SELECT list has 1."),
+        ("SELECT k FROM t UNION SELECT i FROM t ORDER BY 0", "ORDER BY 0 names no column: the SELECT list has 1."),
+        ("SELECT k, count(*) FROM t GROUP BY 42", "GROUP BY 42 names no column: the SELECT list has 2."),
+        ("SELECT DISTINCT ON (3) k FROM t", "DISTINCT ON 3 names no column: the SELECT list has 1."),
+        ("SELECT k FROM t ORDER BY 'k'", "ORDER BY 'k' is a constant, which orders nothing; leave it out."),
+        ("SELECT k FROM t ORDER BY -1", "ORDER BY -1 is a constant, which orders nothing; leave it out."),
+    ],
+)
+def test_keys_that_name_no_column(both: Any, query: str, message: str) -> None:
+    session, plain = both
+    with pytest.raises(duckdb.BinderException):
+        plain.sql(query).fetchall()
+    with pytest.raises(dl.DuckLakeError, match=re.escape(message)):
+        session.sql(query).fetchall()
+
+
+def test_several_groups_of_all_rows_are_refused(both: Any) -> None:
+    # Spark gives one row for them where no row is read
+    with pytest.raises(dl.UnsupportedFeatureError, match="Several empty sets"):
+        both[0].sql("SELECT sum(k) AS s FROM t GROUP BY GROUPING SETS ((), (o), ())").fetchall()
+
+
+@pytest.mark.parametrize("arrow", ["t.l -> t.l + 1", "t.k -> 1"])
+def test_parameters_of_lambdas_have_no_dots(both: Any, arrow: str) -> None:
+    session, _ = both
+    with pytest.raises(dl.DuckLakeError, match="are no plain names"):
+        session.sql(f"SELECT list_transform(t.l, {arrow}) AS x FROM t").fetchall()
+
+
+@pytest.mark.parametrize("condition", ["t.k <> u.id", "t.k + u.id > 5", "(t.k = u.id OR t.i = 7)"])
+def test_conditions_of_both_sides_choose_the_nearest_row(both: Any, condition: str) -> None:
+    # DuckDB takes the nearest of the rows that fulfil them, which no range of the right side's values gives
+    query = f"SELECT t.k, u.id FROM t ASOF JOIN u ON t.day >= u.day AND {condition} ORDER BY ALL"
+    assert _outcome(both, query).startswith("refused")
 
 
 @pytest.mark.sampled(_PARTS)

@@ -27,11 +27,12 @@ from ducklake_lab.sql.bind.expansion import (
     macro_query,
     rows_as_list,
     view_query,
-    without_comprehension,
 )
 from ducklake_lab.sql.bind.inference import infer
 from ducklake_lab.sql.bind.item_names import name_columns
-from ducklake_lab.sql.bind.star_expansion import expand, fields_of_row, gives_fields, has_star
+from ducklake_lab.sql.bind.lambdas import with_columns, without_comprehension
+from ducklake_lab.sql.bind.star_expansion import fields_of_row, gives_fields, has_star
+from ducklake_lab.sql.bind.unpivots import expand
 from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.plan import SOURCE_PREFIX, Resolver, Source, StoredMacro, StoredView
 from ducklake_lab.sql.prune import pushdown
@@ -404,9 +405,7 @@ class QueryBinder:
                     qualifiers, scope
                 ):
                     return self.expression(call, scope, ctes, aliases)
-            if isinstance(subject, exp.Identifier):
-                subject = exp.column(subject.copy())
-            call.set("expressions", [subject.copy(), *call.expressions])
+            call.set("expressions", [with_columns(subject), *call.expressions])
             return self.expression(call, scope, ctes, aliases)
         parts = dotted(node)
         if parts is not None and len(parts) > 1:

@@ -11,6 +11,7 @@ from ducklake_lab.errors import BindError, ExpansionError, UnsupportedFeatureErr
 from ducklake_lab.model.entries import MacroImplementation, MacroParameter
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind import pivots
+from ducklake_lab.sql.bind.lambdas import bare
 from ducklake_lab.sql.dialect import TAKE_LAMBDAS, DuckLakeSql
 from ducklake_lab.sql.operations import Query
 from ducklake_lab.sql.parse.placeholders import Binder
@@ -111,39 +112,6 @@ def rows_as_list(call: exp.Expr) -> exp.Expr | None:
     else:
         return None
     return exp.Anonymous(this="unnest", expressions=[rows])
-
-
-def bare(body: exp.Expr, *names: str) -> exp.Expr:
-    """Returns a lambda's body with bare identifiers as parameters."""
-    folded = {name.casefold() for name in names}
-
-    def replace(node: exp.Expr) -> exp.Expr:
-        if isinstance(node, exp.Column) and node.parts[0].name.casefold() in folded:
-            return node.to_dot() if node.table else exp.to_identifier(node.name)
-        return node
-
-    return body.transform(replace)
-
-
-def without_comprehension(array: exp.Array) -> exp.Expr:
-    """Rewrites `[f(x) FOR x IN l IF c(x)]` as list_transform(list_filter(l, x -> c(x)), x -> f(x))."""
-    part = array.expressions[0]
-    if not isinstance(part, exp.Comprehension):
-        return array
-    name = part.expression
-    if not isinstance(name, exp.Identifier):
-        raise UnsupportedFeatureError("A list comprehension over several names is not supported yet.")
-
-    def over(body: exp.Expr) -> exp.Lambda:
-        return exp.Lambda(this=bare(body.copy(), name.name), expressions=[name.copy()])
-
-    rows = part.args["iterator"].copy()
-    if part.args.get("condition"):
-        rows = exp.Anonymous(this="list_filter", expressions=[rows, over(part.args["condition"])])
-    call = exp.Anonymous(this="list_transform", expressions=[rows, over(part.this)])
-    if array.parent is not None:
-        array.replace(call)
-    return call
 
 
 def _tokens(sql: str) -> Sequence[Token]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -10,7 +10,7 @@ from ducklake_lab.duckdb.evaluation import is_aggregate
 from ducklake_lab.errors import BindError
 from ducklake_lab.sql.bind.aliases import ALIAS_POSITION, alias_value
 from ducklake_lab.sql.bind.binding import Binding
-from ducklake_lab.sql.bind.star_expansion import expand
+from ducklake_lab.sql.bind.star_expansion import expand, has_star
 from ducklake_lab.sql.scope import BOUND, OUTPUTS, RELATION, Ctes, Outputs, Relation, Scope
 
 #: node.meta key: the keys replace GROUP BY ALL.
@@ -33,6 +33,8 @@ def bind_group(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, alia
             whole.meta[_ALL] = True
         node.set("group", whole)
         return
+    _check_places(node, group.expressions, "GROUP BY")
+    _without_empty(group)
     for index, key in enumerate(list(group.expressions)):
         position = _alias_position(key, aliases)
         if position is not None and not any(relation.find(key.name) for relation in scope.relations):
@@ -42,6 +44,36 @@ def bind_group(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, alia
     for part in ("rollup", "cube", "grouping_sets"):
         for item in group.args.get(part) or []:
             binder.children(item, scope, ctes, aliases)
+
+
+def _check_places(node: exp.Select, keys: Sequence[exp.Expr], clause: str) -> None:
+    """Refuses positions beyond the SELECT list, whose stars are expanded."""
+    width = None if any(has_star(item) for item in node.expressions) else len(node.expressions)
+    for key in keys:
+        _check_place(key, width, clause)
+
+
+def _check_place(key: exp.Expr, width: int | None, clause: str) -> None:
+    place = key.name if isinstance(key, exp.Literal) and not key.is_string else ""
+    bare = key.this if isinstance(key, exp.Neg) else key
+    if isinstance(bare, exp.Literal) and (bare is not key or not place.isdigit()) and clause != "GROUP BY":
+        raise BindError(f"{clause} {key.sql(dialect='duckdb')} is a constant, which orders nothing; leave it out.")
+    if width is not None and place.isdigit() and not 0 < int(place) <= width:
+        raise BindError(f"{clause} {place} names no column: the SELECT list has {width}.")
+
+
+def _without_empty(group: exp.Group) -> None:
+    """Removes `()` from GROUP BY beside keys, where it has no effect; alone it becomes a grouping set."""
+    kept = [key for key in group.expressions if not _is_empty(key)]
+    if len(kept) == len(group.expressions):
+        return
+    if not kept and not any(group.args.get(part) for part in ("rollup", "cube", "grouping_sets")):
+        kept = [exp.GroupingSets(expressions=[exp.Tuple()])]
+    group.set("expressions", kept)
+
+
+def _is_empty(key: exp.Expr) -> bool:
+    return isinstance(key, exp.Tuple) and not key.expressions
 
 
 def bind_having(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]) -> None:
@@ -115,7 +147,12 @@ def bind_distinct(
     if distinct is None or distinct.args.get("on") is None:
         return
     keys = distinct.args["on"]
-    for key in keys.expressions if isinstance(keys, exp.Tuple) else [keys.unnest()]:
+    written = keys.expressions if isinstance(keys, exp.Tuple) else [keys.unnest()]
+    found = [one.unalias() for key in written for one in expand(key, scope)]
+    keys = exp.Tuple(expressions=found)
+    distinct.set("on", keys)
+    _check_places(node, found, "DISTINCT ON")
+    for key in keys.expressions:
         position = _alias_position(key, aliases) if outputs is not None else None
         key.replace(binder.expression(key, scope, ctes, aliases) if position is None else exp.Literal.number(position))
 
@@ -129,6 +166,7 @@ def bind_order(
         return
     _expand_all(clause, outputs)
     _expand_stars(clause, scope)
+    _check_places(node, [item.this for item in clause.expressions], "ORDER BY")
     for item in clause.expressions:
         if isinstance(item.this, exp.Collate) and _alias_position(item.this.this, aliases) is not None:
             # the name means the output column here too
@@ -155,6 +193,7 @@ def bind_order_of_names(binder: Binding, node: exp.Expr, outputs: Outputs, paren
         if order is not None:
             _expand_all(order, outputs)
             for item in order.expressions:
+                _check_place(item.this, len(outputs) if outputs is not None else None, "ORDER BY")
                 position = _output_position(item.this, outputs) or _position_in_sides(item.this, node)
                 if position is not None:
                     item.set("this", exp.Literal.number(position))

@@ -13,11 +13,11 @@ from math import prod
 
 from sqlglot import exp
 
-from ducklake_lab.errors import BindError, SqlError, UnsupportedFeatureError
+from ducklake_lab.errors import SqlError, UnsupportedFeatureError
 from ducklake_lab.sql.bind.column_names import output_name
+from ducklake_lab.sql.bind.unpivots import CELL, NAME, VALUE, Unpivoted, parts_of
 from ducklake_lab.sql.dialect import DuckLakeSql
 
-_CELL, _NAME, _VALUE = "_ducklake_cell", "n", "v"
 #: Columns that a PIVOT makes, at most: a lake's view may list any number of values.
 _MOST_COLUMNS = 2000
 #: Returns the rows of a query with one text column.
@@ -34,7 +34,6 @@ def written_out(tree: exp.Query, texts: Texts, limit: int = PIVOT_LIMIT) -> exp.
         limit: the number of combinations of values from which DuckDB refuses a PIVOT.
 
     Raises:
-        BindError: an UNPIVOT has columns for another number of names.
         SqlError: a PIVOT has that many.
         UnsupportedFeatureError: one has a form that is not written out here.
     """
@@ -77,7 +76,7 @@ def _of_clause(pivot: exp.Pivot, source: exp.Expr, limit: int) -> exp.Select:
         (field,) = pivot.args.get("fields") or [None]
         if not isinstance(field, exp.In) or len(pivot.expressions) != 1:
             raise _refused("UNPIVOT of several names")
-        values = [value.name for value in _parts(pivot.expressions[0])]
+        values = [value.name for value in parts_of(pivot.expressions[0])]
         return _unpivot(source, field.expressions, field.this.name, values, bool(pivot.args.get("include_nulls")))
     fields = [(field.this, _values(field)) for field in pivot.args.get("fields") or []]
     return _pivot(source, fields, pivot.expressions, pivot.args.get("group"), limit)
@@ -142,39 +141,17 @@ def _pivot(
 def _unpivot(
     source: exp.Expr, written: Sequence[exp.Expr], name: str, values: Sequence[str], include_nulls: bool
 ) -> exp.Select:
-    cells: list[exp.Expr] = []
-    columns: list[exp.Column] = []
-    fields = [f"{_VALUE}{place}" for place in range(len(values))]
-    for item in written:
-        is_named = isinstance(item, exp.PivotAlias | exp.Alias)
-        read = [_as_column(part) for part in _parts(item.this if is_named else item)]
-        for column in read:
-            if not isinstance(column, exp.Column) or isinstance(column.this, exp.Star):
-                raise _refused(f"UNPIVOT of {column.sql(dialect=DuckLakeSql)}")
-        if len(read) != len(values):
-            raise BindError(f"UNPIVOT puts {len(read)} columns into {len(values)}; give as many names.")
-        shown = item.args["alias"].name if is_named else "_".join(column.name for column in read)
-        columns += [column for column in read if isinstance(column, exp.Column)]
-        parts = ((_NAME, exp.Literal.string(shown)), *zip(fields, (column.copy() for column in read), strict=True))
-        cells.append(
-            exp.Anonymous(
-                this="struct_pack",
-                expressions=[
-                    exp.PropertyEQ(this=exp.to_identifier(key, quoted=True), expression=part) for key, part in parts
-                ],
-            )
-        )
-    unnested = exp.Anonymous(this="unnest", expressions=[exp.Array(expressions=cells)])
-    inner = exp.select(exp.Star(), copy=False).from_(source.copy(), copy=False)
-    inner.append("expressions", exp.Alias(this=unnested, alias=exp.to_identifier(_CELL, quoted=True)))
-    cell = exp.column(exp.to_identifier(_CELL, quoted=True))
+    fields = [f"{VALUE}{place}" for place in range(len(values))]
+    item = Unpivoted(expressions=[one.copy() for one in written], width=len(values))
+    inner = exp.select(item, copy=False).from_(source.copy(), copy=False)
+    cell = exp.column(exp.to_identifier(CELL, quoted=True))
 
     def part(key: str) -> exp.Dot:
         return exp.Dot(this=cell.copy(), expression=exp.to_identifier(key, quoted=True))
 
     items = [
-        _others([*columns, cell]),
-        exp.Alias(this=part(_NAME), alias=exp.to_identifier(name, quoted=True)),
+        _others([cell]),
+        exp.Alias(this=part(NAME), alias=exp.to_identifier(name, quoted=True)),
         *(
             exp.Alias(this=part(field), alias=exp.to_identifier(value, quoted=True))
             for field, value in zip(fields, values, strict=True)
@@ -185,23 +162,6 @@ def _unpivot(
         return query
     known = (exp.Not(this=exp.Is(this=part(field), expression=exp.Null())) for field in fields)
     return query.where(*known, copy=False)
-
-
-def _as_column(node: exp.Expr) -> exp.Expr:
-    """A column of UNPIVOT, which may be written as a text."""
-    return exp.column(exp.to_identifier(node.name, quoted=True)) if _is_text(node) else node
-
-
-def _is_text(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Literal) and node.is_string
-
-
-def _parts(node: exp.Expr) -> list[exp.Expr]:
-    """Returns the parts of a row in parentheses, or the node alone; DuckDB prints `main."row"(a, b)` for `(a, b)`."""
-    call = node.expression if isinstance(node, exp.Dot) else node
-    if isinstance(call, exp.Anonymous) and call.name.casefold() == "row":
-        return list(call.expressions)
-    return list(node.expressions) if isinstance(node, exp.Tuple) else [node.unnest()]
 
 
 def _found(pivot: exp.Pivot, field: exp.Expr, texts: Texts, limit: int) -> list[tuple[exp.Expr, str]]:

@@ -102,8 +102,8 @@ def _average(a: Aggregate) -> exp.Expr | None:
     if a.kind.name in FLOATS:
         return a.wrap(call("avg", a.args[0]))
     total = _total(a)
-    if total is None or a.result != DataType("float64"):
-        return None
+    if total is None or a.result != DataType("float64") or a.kind.name in ("int128", "uint128"):
+        return None  # a quotient of 128 bits has more digits than Spark's
     _, scale = a.kind.decimal or (0, 0)
     if a.digits > 28:
         return None
@@ -115,7 +115,7 @@ def _average(a: Aggregate) -> exp.Expr | None:
     rows = cast(count, "DOUBLE")
     rows = binary(exp.Mul, rows, cast(text(f"1e{scale}"), "DOUBLE")) if scale else rows
     average = binary(exp.Div, cast(total, "DOUBLE"), call("nullif", rows, cast(number(0), "DOUBLE")))
-    if scale or a.kind.name not in (*_SMALL, "int64"):
+    if scale or a.kind.name not in (*_SMALL, "int64", "uint64"):
         return average
     return case(exp.LT(this=call("abs", total.copy()), expression=number(_EXACT)), average, _quotient(total, count))
 
@@ -241,6 +241,8 @@ def native(a: Aggregate, order: exp.Order | None, *, by_nulls: bool) -> exp.Expr
     form = FORMS.get(a.name)
     if form is None or (order is not None and a.name not in _ORDERLESS):
         return None
+    if order is not None and a.name in ("sum", "avg", "mean") and a.kind.name in FLOATS:
+        return None  # the last digits depend on the order
     if by_nulls and not (
         a.over and a.name in ("first_value", "last_value", "nth_value", "first", "last", "lag", "lead")
     ):

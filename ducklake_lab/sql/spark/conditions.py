@@ -11,6 +11,7 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.scope import TYPE
 from ducklake_lab.sql.spark.comparing import is_collated
 from ducklake_lab.sql.spark.deferring import conjunction
+from ducklake_lab.sql.spark.failing import may_fail
 from ducklake_lab.sql.spark.nodes import as_column, binary, cast, number
 from ducklake_lab.sql.spark.operands import FLOATS, is_ordered, operands
 from ducklake_lab.sql.spark.stability import check_same_for_all, is_volatile
@@ -65,6 +66,11 @@ def _part(translation: Translating, node: exp.Expr) -> exp.Expr:
     found = translation.native(node)
     if found is None:
         found = _apart(translation, node)
+    inner = node.unnest()
+    if found is None and isinstance(inner, exp.Or) and may_fail(inner, translation.type_of):
+        # as in DuckDB, a row that fulfils the left side raises no error of the right one
+        sides = [exp.Paren(this=truth(translation, side)) for side in (inner.this, inner.expression)]
+        return exp.Paren(this=exp.Or(this=sides[0], expression=sides[1]))
     return translation.scalar(node) if found is None else found
 
 
@@ -245,23 +251,31 @@ def on_columns(node: exp.Join, using: Sequence[Sequence[exp.Column]]) -> None:
 def asof(translation: Translating, node: exp.Join) -> None:
     """Rewrites an ASOF JOIN as a join: each right row gets the range of values for which it is the nearest.
 
+    Conditions of the right side alone choose the rows that can be near, those of the left side the rows that look for one.
+
     Raises:
-        UnsupportedFeatureError: the condition does not compare the two sides.
+        UnsupportedFeatureError: the condition compares the two sides in no such form.
     """
     right = node.this.alias_or_name
     keys: list[exp.Expr] = []
+    before: list[exp.Expr] = []
+    after: list[exp.Expr] = []
     nearest: exp.Expr | None = None
     condition = node.args.get("on")
     for part in _flat(condition) if condition is not None else ():
         turned = _turned(part.unnest(), right)
+        if turned is None:
+            is_own = {column.table.casefold() for column in part.find_all(exp.Column)} == {right.casefold()}
+            (before if is_own else after).append(part)
+            continue
         if isinstance(turned, exp.EQ | exp.NullSafeEQ):
             keys.append(turned.expression)
-        elif turned is not None and nearest is None:
+        elif nearest is None:
             nearest = turned
         else:
-            raise UnsupportedFeatureError(
-                "ASOF JOIN on Spark needs ON with comparisons of the one side with the other."
-            )
+            raise UnsupportedFeatureError("ASOF JOIN on Spark takes one of >=, >, <= and < between the sides.")
+        after.append(part)
+    _check_others(node, [part for part in (*before, *after) if _turned(part.unnest(), right) is None])
     if nearest is None or condition is None:
         raise UnsupportedFeatureError("ASOF JOIN on Spark needs ON with one of >=, >, <= and <.")
     value = nearest.expression
@@ -276,12 +290,32 @@ def asof(translation: Translating, node: exp.Join) -> None:
     end.meta[TYPE] = translation.type_of(value)
     until = exp.Is(this=end.copy(), expression=exp.Null())
     beyond = _OPPOSITE[type(nearest)](this=nearest.this.copy(), expression=end)
-    node.set("on", exp.And(this=condition, expression=exp.Paren(this=exp.Or(this=until, expression=beyond))))
+    check_same_for_all(condition, "the condition of a join")
+    near = exp.Paren(this=exp.Or(this=until, expression=beyond))
+    node.set("on", exp.and_(*(part.copy() for part in after), near, copy=False))
     node.set("method", None)
     whole = exp.column(exp.Star(), table=exp.to_identifier(right, quoted=True))
     shown = as_column(translation.scalar(window), "_ducklake_end")
     rows = exp.select(whole, shown, copy=False).from_(translation.translate(node.this), copy=False)
+    if before:
+        rows = rows.where(translation.truth(exp.and_(*(part.copy() for part in before), copy=False)), copy=False)
     node.set("this", exp.Subquery(this=rows, alias=exp.TableAlias(this=exp.to_identifier(right, quoted=True))))
+
+
+def _check_others(node: exp.Join, parts: Sequence[exp.Expr]) -> None:
+    """Refuses conditions of an ASOF JOIN besides its comparisons, except those of one side.
+
+    DuckDB takes the nearest of the pairs that fulfil those of both sides. It has none for RIGHT and FULL.
+    """
+    right = node.this.alias_or_name.casefold()
+    for part in parts:
+        tables = {column.table.casefold() for column in part.find_all(exp.Column)}
+        uses_both = right in tables and len(tables) > 1
+        if uses_both or node.side.upper() in ("RIGHT", "FULL") or part.find(exp.Query) is not None:
+            shown = part.sql(dialect="duckdb")
+            raise UnsupportedFeatureError(
+                f"{shown} in the condition of an ASOF {node.side or node.kind or 'INNER'} JOIN is not supported on Spark."
+            )
 
 
 def _flat(node: exp.Expr) -> list[exp.Expr]:

@@ -18,6 +18,8 @@ from ducklake_lab.sql.spark.nodes import call, case, is_null, number
 #: node.meta key: the worker's call behind a value.
 _CALL = "ducklake_deferred"
 
+_BOOLEAN = exp.DataType.build("BOOLEAN")
+
 #: Most deferred errors in a call's subqueries for which the call is repeated.
 _NESTED = 4
 
@@ -33,6 +35,15 @@ def used(made: exp.Expr) -> exp.Expr:
     node = case(is_null(_part(made, ERROR)), _part(made, VALUE), call("raise_error", _part(made, ERROR)))
     node.meta[_CALL] = made
     return node
+
+
+def raised(value: exp.Expr) -> exp.Expr | None:
+    """Returns a condition that raises the error of a value that `used` made, and is true else; None for others."""
+    made = value.meta.get(_CALL)
+    if made is None:
+        return None
+    error = call("raise_error", _part(made, ERROR))
+    return case(exp.Not(this=is_null(_part(made, ERROR))), exp.Cast(this=error, to=_BOOLEAN.copy()), exp.true())
 
 
 def is_fit(arguments: Sequence[exp.Expr]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sqlglot import exp
 
@@ -10,13 +10,15 @@ from ducklake_lab.duckdb.evaluation import result_type
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.spark import aggregates
+from ducklake_lab.sql.spark import aggregates, deferring
 from ducklake_lab.sql.spark.comparing import check_collation, named
+from ducklake_lab.sql.spark.failing import may_fail
 from ducklake_lab.sql.spark.nodes import call, text
 from ducklake_lab.sql.spark.operands import NO_NANOSECONDS, has_nanoseconds
 from ducklake_lab.sql.spark.stability import check_same_for_all, volatile_call
 from ducklake_lab.sql.spark.translating import Translating
 from ducklake_lab.sql.spark.typing import Type, is_computed_before, lifted
+from ducklake_lab.sql.types import to_sqlglot
 
 
 def aggregated(
@@ -28,7 +30,7 @@ def aggregated(
     while not isinstance(core, exp.Anonymous):
         if isinstance(core, exp.Filter):
             check_same_for_all(core.expression, "FILTER")
-            condition = translation.truth(core.expression.this.copy())
+            condition = _filter(translation, core)
         else:
             nulls = type(core)
         core = core.this
@@ -70,6 +72,36 @@ def aggregated(
     if over:
         raise aggregates.refuse_over(name)
     return _by_group(translation, core, around, whole)
+
+
+def _filter(translation: Translating, node: exp.Filter) -> exp.Expr:
+    """Translates the condition of FILTER; DuckDB computes it and the aggregate's arguments for all rows."""
+    condition: exp.Expr = node.expression.this
+    if not may_fail(condition, translation.type_of):
+        found = translation.truth(condition.copy())
+    else:
+        found = translation.scalar(exp.Cast(this=condition.copy(), to=to_sqlglot(DataType("boolean"))))
+    inner = node.this
+    while not isinstance(inner, exp.Anonymous):
+        inner = inner.this
+    for value in _values(inner.expressions):
+        if may_fail(value, translation.type_of):
+            check = deferring.raised(translation.scalar(value.copy()))
+            found = exp.And(this=check, expression=exp.Paren(this=found)) if check is not None else found
+    return found
+
+
+def _values(arguments: Iterable[exp.Expr | None]) -> Iterator[exp.Expr]:
+    """The values that an aggregate reads, those that it sorts by among them."""
+    for part in arguments:
+        if isinstance(part, exp.Distinct):
+            yield from _values(part.expressions)
+        elif isinstance(part, exp.Order):
+            yield from _values([part.this, *(key.this for key in part.expressions)])
+        elif isinstance(part, exp.IgnoreNulls | exp.RespectNulls):
+            yield from _values([part.this])
+        elif part is not None and not isinstance(part, exp.Star):
+            yield part
 
 
 def _digits(translation: Translating, values: Sequence[exp.Expr]) -> int:

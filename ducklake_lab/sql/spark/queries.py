@@ -40,13 +40,55 @@ def select(node: exp.Select, children: Step, type_of: TypeOf) -> exp.Expr:
         _sort_distinct(node, type_of)
     if node.args.get("qualify"):
         return children(_nested(node, type_of))
+    _one_group(node)
     if _has_total(node) and not node.meta.get(_TOTALLED):
         return children(_with_total(node, type_of))
-    if node.args.get("having") and distinct is None and any(_is_computed(node, key) for key in _sort_keys(node)):
-        # Spark finds no columns of FROM in a computed key that stands behind HAVING
+    computed = [key for key in _sort_keys(node) if _is_computed(node, key)] if distinct is None else []
+    queried = (
+        [key for key in _sort_keys(node) if key.find(exp.Query)] if node.args.get("group") and distinct is None else []
+    )
+    if queried or (
+        computed and (node.args.get("having") or any(_at_position(node, key).find(exp.Query) for key in computed))
+    ):
+        # Spark finds no columns of FROM in a computed key that stands behind HAVING, or that holds a query
         return children(_around(node, type_of, lambda core: core))
     _explode(node)
+    _group_alone(node)
     return children(node)
+
+
+def _one_group(node: exp.Select) -> None:
+    """Leaves a single empty grouping set to the aggregates, which make a row of no rows too.
+
+    Raises:
+        UnsupportedFeatureError: a query has several empty sets, each of which has a row even without input rows.
+    """
+    grouped = _grouped(node.args.get("group") or exp.Group())
+    if len(grouped) != 1 or not isinstance(grouped[0], exp.GroupingSets):
+        return
+    sets = grouped[0].expressions
+    if sets.count(exp.Tuple()) > 1:
+        raise UnsupportedFeatureError("Several empty sets in GROUPING SETS are not supported on Spark.")
+    parts = [part for part in (*node.expressions, node.args.get("having")) if part is not None]
+    calls = (call for part in parts for call in part.find_all(exp.Anonymous))
+    if sets == [exp.Tuple()] and any(aggregate(one) and one.find_ancestor(exp.Select) is node for one in calls):
+        node.set("group", None)
+
+
+def _group_alone(node: exp.Select) -> None:
+    """Replaces GROUPING of keys without grouping sets by 0; Spark takes it with sets only."""
+    group = node.args.get("group")
+    if group is None or any(isinstance(one, exp.Rollup | exp.Cube | exp.GroupingSets) for one in _grouped(group)):
+        return
+    keys = [_at_position(node, key).unnest() for key in group.expressions]
+    for part in (*node.expressions, node.args.get("having"), node.args.get("order")):
+        for one in list(part.find_all(exp.Anonymous)) if part is not None else ():
+            if (
+                one.name.lower() in ("grouping", "grouping_id")
+                and one.find_ancestor(exp.Select) is node
+                and all(argument.unnest() in keys for argument in one.expressions)
+            ):
+                one.replace(exp.Cast(this=number(0), to=to_sqlglot(DataType("int64"))))
 
 
 def _sort_keys(node: exp.Select) -> list[exp.Expr]:
@@ -130,8 +172,10 @@ def _distinct_on(node: exp.Select, keys: exp.Expr) -> None:
 def _at_position(node: exp.Select, key: exp.Expr) -> exp.Expr:
     """Returns a key; a position becomes its column."""
     if isinstance(key, exp.Literal) and not key.is_string:
-        shown: exp.Expr = node.expressions[int(key.name) - 1]
-        return shown.unalias().copy()
+        shown: exp.Expr = node.expressions[int(key.name) - 1].unalias().copy()
+        if isinstance(shown, exp.Subquery):
+            shown.set("alias", None)
+        return shown
     return key.copy()
 
 

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import stabilities
-from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.errors import BindError, UnsupportedFeatureError
+from ducklake_lab.sql.dialect import TAKE_LAMBDAS
 from ducklake_lab.sql.spark.typing import moment
 
 #: Functions whose only effect is a random value.
@@ -16,7 +17,7 @@ _RANDOM = frozenset(("random", "uuid", "gen_random_uuid", "uuidv4", "uuidv7"))
 #: Functions that depend on the session, or on the memory layout of a value.
 _OF_THE_SESSION = frozenset(
     "getvariable current_setting current_catalog current_query ago get_block_size alias "
-    "current_localtime get_current_time vector_type".split()
+    "current_localtime get_current_time vector_type json_serialize_plan".split()
 )
 #: Macros for the current time, and words for it without parentheses.
 _OF_THE_TIME = frozenset(
@@ -72,10 +73,13 @@ def check_calls(node: exp.Expr) -> None:
     """Checks the calls of a query.
 
     Raises:
+        BindError: a lambda has parameters with dots.
         UnsupportedFeatureError: a function needs the session, or has side effects.
     """
     for call in node.find_all(exp.Anonymous):
         name = call.name.lower()
+        if name in TAKE_LAMBDAS and any(isinstance(part.unnest(), exp.JSONExtract) for part in call.expressions[1:2]):
+            raise BindError(f"The parameters of the lambda in {call.name} are no plain names, such as x -> x + 1.")
         fit = name in _RANDOM or name == "error" or moment(call) is not None
         unfit = name in stabilities() and not fit
         if name == "age" and len(call.expressions) == 1:

@@ -293,8 +293,11 @@ def test_views_and_macros_pivot_listed_values(session: dl.Session, definition: s
 def test_a_view_that_pivots_is_checked(session: dl.Session) -> None:
     with pytest.raises(dl.BindError, match='no table "nothere"'):
         session.sql("CREATE VIEW e AS PIVOT nothere ON s IN ('a')")
-    with pytest.raises(dl.UnsupportedFeatureError, match="UNPIVOT of COLUMNS"):
-        session.sql("CREATE VIEW e AS UNPIVOT t ON COLUMNS(* EXCLUDE s); FROM e")
+    with pytest.raises(dl.BindError, match="UNPIVOT takes columns, and expressions of one column each, not 42"):
+        session.sql("CREATE VIEW e AS UNPIVOT t ON 42; FROM e")
+    assert rows(session, "CREATE VIEW e AS UNPIVOT t ON COLUMNS(* EXCLUDE S); FROM e") == rows(
+        session, "UNPIVOT t ON COLUMNS(* EXCLUDE S)"
+    )
 
 
 def test_a_view_makes_a_bounded_number_of_columns(session: dl.Session) -> None:
