@@ -12,7 +12,7 @@ from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.sql.bind.from_clause import LATERAL, ORDINALITY, is_comma
 from ducklake_lab.sql.bind.star_expansion import has_star
-from ducklake_lab.sql.scope import OUTPUTS, RELATION, SHADOWED, Output
+from ducklake_lab.sql.scope import OUTPUTS, SHADOWED, Output
 from ducklake_lab.sql.spark.comparing import named
 from ducklake_lab.sql.spark.nodes import as_column, binary, call, cast, columns_of, number, text, typed_column
 from ducklake_lab.sql.spark.operands import is_ordered
@@ -32,7 +32,7 @@ def select(node: exp.Select, children: Step, type_of: TypeOf) -> exp.Expr:
     keys = distinct.args.get("on") if distinct is not None else None
     if keys is not None:
         if node.args.get("qualify"):
-            raise UnsupportedFeatureError("DISTINCT ON together with QUALIFY is not supported on Spark.")
+            node, keys = _qualified(node, keys, type_of)
         _distinct_on(node, keys)
     if _percent(node):
         return children(_of_percent(node, type_of))
@@ -127,6 +127,17 @@ def _distinct_on(node: exp.Select, keys: exp.Expr) -> None:
     node.set("qualify", exp.Qualify(this=exp.EQ(this=window, expression=exp.Literal.number(1))))
 
 
+def _qualified(node: exp.Select, keys: exp.Expr, type_of: TypeOf) -> tuple[exp.Select, exp.Tuple]:
+    """Returns a query for the DISTINCT ON around the query for QUALIFY, and the keys as its columns."""
+    parts = [_at_position(node, part) for part in (keys.expressions if isinstance(keys, exp.Tuple) else [keys])]
+    names = [f"_ducklake_k{place}" for place in range(len(parts))]
+    inner = node.copy()
+    inner.set("distinct", None)
+    columns = [as_column(part, name) for part, name in zip(parts, names, strict=True)]
+    outer = _nested(inner, type_of, columns)
+    return outer, exp.Tuple(expressions=[typed_column(n, type_of(p)) for n, p in zip(names, parts, strict=True)])
+
+
 def _at_position(node: exp.Select, key: exp.Expr) -> exp.Expr:
     """Returns a key; a position becomes its column."""
     if isinstance(key, exp.Literal) and not key.is_string:
@@ -150,15 +161,19 @@ def _sort_distinct(node: exp.Select, type_of: TypeOf) -> None:
             )
 
 
-def _nested(node: exp.Select, type_of: TypeOf) -> exp.Select:
-    """Rewrites QUALIFY as a WHERE around the query."""
+def _nested(node: exp.Select, type_of: TypeOf, more: Sequence[exp.Expr] = ()) -> exp.Select:
+    """Rewrites QUALIFY as a WHERE around the query.
+
+    Args:
+        more: further columns of the inner query.
+    """
     inner = node.copy()
     inner.set("qualify", None)
     condition = node.args["qualify"].this.copy()
     if type_of(condition) != DataType("boolean"):
         condition = exp.Cast(this=condition, to=to_sqlglot(DataType("boolean")))
     match = exp.alias_(condition, _MATCH, quoted=True)
-    outer = _around(inner, type_of, lambda core: core.select(match, copy=False))
+    outer = _around(inner, type_of, lambda core: core.select(*more, match, copy=False))
     outer.set("where", exp.Where(this=typed_column(_MATCH, DataType("boolean"))))
     return outer
 
@@ -413,7 +428,7 @@ def _exploded(node: exp.Expr, rows: exp.Expr) -> exp.Expr:
 
 def _of_function(node: exp.Expr, made: exp.Expr, written: exp.Expr) -> exp.Expr:
     """Returns a FROM item for a function's rows; a lateral one if it uses columns to its left."""
-    kind = exp.Lateral if any(RELATION in column.meta for column in written.find_all(exp.Column)) else exp.Table
+    kind = exp.Lateral if written.find(exp.Column) is not None else exp.Table
     return kind(this=made, alias=node.args.get("alias"))
 
 

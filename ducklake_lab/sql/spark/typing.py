@@ -234,10 +234,17 @@ class Typing:
             found = self._item(item, inner, ctes)
             if found is not None:
                 inner[item.alias_or_name.casefold()] = _by_name(found)
-            for columns in item.parent.meta.get(JOINED_BY, ()) if item.parent is not None else ():
+            join = item.parent if isinstance(item.parent, exp.Join) else exp.Join()
+            for columns in join.meta.get(JOINED_BY, ()):
                 for column in columns:
                     self._note(column, inner, ctes)
-                merged.setdefault(columns[0].name.casefold(), self.of(columns[0]))
+                name, first, last = columns[0].name.casefold(), self.of(columns[0]), self.of(columns[-1])
+                if join.side.upper() == "RIGHT":
+                    merged[name] = last
+                elif join.side.upper() == "FULL":
+                    merged[name] = self._common(merged.get(name, first), last)
+                else:
+                    merged.setdefault(name, first)
         inner[""] = merged
         for item in items:
             for join in item.args.get("joins") or ():
