@@ -39,6 +39,8 @@ JOINED_BY = "ducklake_joined_by"
 SHADOWED = "ducklake_shadowed"
 #: node.meta key: the only relation whose columns an expression can use.
 ONLY_OF = "ducklake_only_of"
+#: node.meta key: the SQL of a query in an expression, as written.
+WRITTEN_QUERY = "ducklake_written_query"
 #: node.meta key: a virtual column's name as written.
 WRITTEN = "ducklake_written"
 

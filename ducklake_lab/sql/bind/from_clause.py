@@ -338,6 +338,10 @@ def _local(binder: Binding, node: exp.Table, scope: Scope, shown: str, names: li
         raise UnsupportedFeatureError(
             f"A query as an argument of {name} in FROM is not supported on Spark, and in views and macros of lakes."
         )
+    if columns is None and node.this.name.casefold() in ("query", "query_table") and name.schema is None:
+        raise UnsupportedFeatureError(
+            f"{name.name} of lakes' tables is not supported on Spark, and in views and macros of lakes; name them in FROM."
+        )
     if columns is None and not isinstance(node.this, exp.Anonymous):
         message = f'There is no table "{name}"{where(node.this)}.{binder.hint(name)}'
         raise BindError(message, line=name.line, column=name.column)
