@@ -145,7 +145,7 @@ def result_type(sql: str, arguments: tuple[DataType, ...], settings: Settings) -
 
 
 def _has(kind: duckdb.sqltypes.DuckDBPyType, name: str) -> bool:
-    """Whether one of DuckDB's types is of a kind that Spark lacks, or has one in it.
+    """Whether one of DuckDB's types has a kind that Spark lacks, or a part of that kind.
 
     Args:
         name: `enum`, whose values are not in the order of their texts, or `array`, whose length is fixed.

@@ -30,25 +30,12 @@ from ducklake_lab.sql.bind.expansion import (
     without_comprehension,
 )
 from ducklake_lab.sql.bind.inference import infer
-from ducklake_lab.sql.bind.item_names import name_columns
+from ducklake_lab.sql.bind.item_names import name_columns, note_written
 from ducklake_lab.sql.bind.star_expansion import expand, fields_of_row, gives_fields, has_star
-from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.plan import SOURCE_PREFIX, Resolver, Source, StoredMacro, StoredView
 from ducklake_lab.sql.prune import pushdown
-from ducklake_lab.sql.scope import (
-    BOUND,
-    OUTPUTS,
-    TYPE,
-    WRITTEN,
-    WRITTEN_QUERY,
-    Ctes,
-    Output,
-    Outputs,
-    Scope,
-    column_of,
-    resolve,
-)
+from ducklake_lab.sql.scope import BOUND, OUTPUTS, TYPE, WRITTEN, Ctes, Output, Outputs, Scope, column_of, resolve
 
 #: Schemas of DuckDB's built-in functions; DuckDB prints a list as `main.list_value(…)`.
 _BUILT_IN = (["main"], ["system"], ["system", "main"], ["pg_catalog"])
@@ -368,7 +355,7 @@ class QueryBinder:
         elif isinstance(node, exp.Dot):
             bound = self._dot(node, scope, ctes, aliases)
         elif isinstance(node, exp.Subquery | exp.Select | exp.SetOperation):
-            node.meta[WRITTEN_QUERY] = node.sql(dialect=DuckLakeSql, normalize_functions=False, comments=False)
+            note_written(node)
             outputs = self.query(node, scope, ctes)
             node.meta[TYPE] = outputs[0].type if outputs and len(outputs) == 1 else None
             return node
