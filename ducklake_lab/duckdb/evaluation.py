@@ -19,7 +19,7 @@ from ducklake_lab.duckdb.casting import from_duckdb
 from ducklake_lab.duckdb.connections import sealed
 from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import BindError, SqlError, UnsupportedFeatureError
-from ducklake_lab.model.quoting import quote_text, quoted_if_needed
+from ducklake_lab.model.quoting import quote_text
 from ducklake_lab.model.types import DataType
 
 #: Settings of a session that differ from DuckDB's own, by name.
@@ -46,6 +46,7 @@ class Evaluation:
         volatile: each row, and each use, has a value of its own.
         deferred: a row whose value cannot be computed gets an error beside it, which counts where the value is used.
         columns: what errors call its arguments; "" where one is no column.
+        written: SQL of its arguments for errors; "" where it is not known.
     """
 
     sql: str
@@ -55,12 +56,13 @@ class Evaluation:
     volatile: bool = False
     deferred: bool = False
     columns: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """A name that no other expression, and no other settings, have."""
         kinds = (kind.sql() for kind in (*self.arguments, self.result))
-        parts = (self.sql, *kinds, self.settings, self.deferred, self.columns)
+        parts = (self.sql, *kinds, self.settings, self.deferred, self.columns, self.written)
         return f"_ducklake_eval_{hashlib.sha256(repr(parts).encode()).hexdigest()[:20]}"
 
 
@@ -78,12 +80,12 @@ def error_text(evaluation: Evaluation, error: duckdb.Error) -> str:
     text = worded(error, evaluation.columns)
     if not isinstance(error, duckdb.ConversionException) or text.startswith("Column "):
         return text
-    columns = [quoted_if_needed(name) if name else "" for name in evaluation.columns]
-    if len(columns) != len(evaluation.arguments) or not all(columns) or "SELECT" in evaluation.sql:
+    written = evaluation.written
+    if len(written) != len(evaluation.arguments) or not all(written) or "SELECT" in evaluation.sql:
         return text
-    expression = _ARGUMENT.sub(lambda found: columns[int(found[2])], evaluation.sql)
+    expression = _ARGUMENT.sub(lambda found: written[int(found[2])], evaluation.sql)
     shown = printed(expression) or expression
-    return f"{shown}: {text}" if len(shown) <= _WIDTH else text
+    return f"{shown if len(shown) <= _WIDTH else shown[: _WIDTH - 1] + '…'}: {text}"
 
 
 def connection(settings: Settings) -> duckdb.DuckDBPyConnection:
@@ -135,17 +137,25 @@ def result_type(sql: str, arguments: tuple[DataType, ...], settings: Settings) -
     found = from_duckdb(kind)
     if found is None:
         raise UnsupportedFeatureError(f"Values of type {kind} are not supported on Spark.")
-    if _has_enum(kind):
+    if _has(kind, "enum"):
         raise UnsupportedFeatureError(f"Values of type {kind} are not supported on Spark; cast them to VARCHAR.")
+    if _has(kind, "array"):
+        raise UnsupportedFeatureError(f"Values of type {kind} are not supported on Spark; cast them to lists.")
     return found
 
 
-def _has_enum(kind: duckdb.sqltypes.DuckDBPyType) -> bool:
-    """Whether one of DuckDB's types is an ENUM, whose values are not in the order of their texts, or has one in it."""
+def _has(kind: duckdb.sqltypes.DuckDBPyType, name: str) -> bool:
+    """Whether one of DuckDB's types has a kind that Spark lacks, or a part of that kind.
+
+    Args:
+        name: `enum`, whose values are not in the order of their texts, or `array`, whose length is fixed.
+    """
     if kind.id in ("struct", "list", "array", "map"):
         children = (child for _, child in kind.children)
-        return any(_has_enum(child) for child in children if isinstance(child, duckdb.sqltypes.DuckDBPyType))
-    return bool(kind.id == "enum")
+        return kind.id == name or any(
+            _has(child, name) for child in children if isinstance(child, duckdb.sqltypes.DuckDBPyType)
+        )
+    return bool(kind.id == name)
 
 
 def check_named(kind: DataType) -> None:

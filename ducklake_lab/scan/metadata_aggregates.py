@@ -20,6 +20,9 @@ from ducklake_lab.model.values import decode
 from ducklake_lab.scan.live import count_rows
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 
+#: Most rows of a file, and for each of its bytes, that an answer takes from the catalog. Row groups of DuckDB need a byte
+#: for less than a thousand rows.
+_MOST_ROWS, _MOST_ROWS_PER_BYTE = 1 << 40, 10_000
 #: By file id and column id.
 Stats = Mapping[int, Mapping[int, ColumnStats]]
 
@@ -34,7 +37,7 @@ def digest(
         counted: those whose values are counted.
         rows: the name of the column that counts rows; before a column's name, of the one that counts its values.
     """
-    if any(file.is_bounded for file in plan.files):
+    if any(file.is_bounded or _is_implausible(file) for file in plan.files):
         return None
     live = [file.live for file in count_rows(plan.files)]
     data: dict[str, list[int]] = {rows: [n for count in live for n in (count, 0)]}
@@ -67,6 +70,11 @@ def _inlined(plan: ScanPlan, like: pa.Table, counted: Sequence[Column], rows: st
     counts = {rows: ones, **{rows + c.name: pc.cast(pc.is_valid(table.column(c.name)), pa.int64()) for c in counted}}
     arrays = [counts[name] if name in counts else table.column(name) for name in like.column_names]
     return pa.table(arrays, names=like.column_names).cast(like.schema)
+
+
+def _is_implausible(file: ScanFile) -> bool:
+    """Whether a file is too small for the rows that the catalog gives it; then the file itself says how many it has."""
+    return file.data_file.record_count > min(_MOST_ROWS, file.data_file.file_size_bytes * _MOST_ROWS_PER_BYTE)
 
 
 def _known(file: ScanFile, stats: Stats, column: Column) -> ColumnStats | None:

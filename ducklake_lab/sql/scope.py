@@ -39,6 +39,8 @@ JOINED_BY = "ducklake_joined_by"
 SHADOWED = "ducklake_shadowed"
 #: node.meta key: the only relation whose columns an expression can use.
 ONLY_OF = "ducklake_only_of"
+#: node.meta key: the SQL of a query in an expression, as written.
+WRITTEN_QUERY = "ducklake_written_query"
 #: node.meta key: a virtual column's name as written.
 WRITTEN = "ducklake_written"
 
@@ -126,18 +128,33 @@ def _is_row_feed(source: Source) -> bool:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A column of USING.
+
+    Attributes:
+        column: a reference by its bare name.
+        apart: a reference by the names of its relations.
+        members: the relations with the column.
+    """
+
+    column: exp.Expr
+    apart: exp.Expr
+    members: tuple[Relation, ...]
+
+
 @dataclass(eq=False, slots=True)
 class Scope:
     """The relations of one SELECT, and the enclosing scope.
 
     Attributes:
-        merged: USING columns: folded name -> (expression, relations with the column), shown once by `*`.
+        merged: columns of USING by folded name, which `*` shows once.
         touched: an inner query uses a name of this scope, and so is correlated.
     """
 
     parent: Scope | None = None
     relations: list[Relation] = field(default_factory=list)
-    merged: dict[str, tuple[exp.Column, list[Relation]]] = field(default_factory=dict)
+    merged: dict[str, Merged] = field(default_factory=dict)
     touched: bool = False
 
     @property
@@ -159,20 +176,32 @@ class Scope:
             return self
         return Scope(self.parent, [one for one in self.relations if one.name.casefold() == name.casefold()])
 
-    def star(self) -> list[exp.Column] | None:
+    def merged_value(self, name: str) -> exp.Expr | None:
+        """Returns a reference to the column of USING with a name; None if there is none."""
+        merged = self.merged.get(name.casefold())
+        if merged is None:
+            return None
+        # Spark finds its bare name ambiguous if another relation has the name too
+        is_alone = all(one in merged.members for one in self.relations if one.find(name) is not None)
+        return (merged.column if is_alone else merged.apart).copy()
+
+    def star(self) -> list[exp.Expr] | None:
         """Returns the columns of `*` in DuckDB's order; None if some are unknown."""
         if self.open:
             return None
-        columns: list[exp.Column] = []
+        columns: list[exp.Expr] = []
         shown: set[str] = set()
         for relation in self.relations:
             for output in relation.columns or ():
                 folded = output.name.casefold()
-                if folded in self.merged and relation in self.merged[folded][1]:
-                    if folded in shown:
-                        continue
+                if folded in self.merged and relation in self.merged[folded].members:
+                    if folded not in shown and (merged := self.merged_value(folded)) is not None:
+                        merged.meta.pop(RELATION, None)
+                        if not isinstance(merged, exp.Column):
+                            merged.meta[WRITTEN] = output.name
+                            merged = exp.alias_(merged, output.name, quoted=True)
+                        columns.append(merged)
                     shown.add(folded)
-                    columns.append(self.merged[folded][0].copy())
                 else:
                     columns.append(relation.column(output))
         return columns
@@ -320,10 +349,9 @@ def _plain(name: str, scope: Scope) -> bool:
 
 
 def _plain_column(name: str, part: exp.Identifier, scope: Scope) -> exp.Expr | None:
-    merged = scope.merged.get(name.casefold())
+    if (merged := scope.merged_value(name)) is not None:
+        return merged
     holders = [relation for relation in scope.relations if relation.find(name) is not None]
-    if merged is not None and all(relation in merged[1] for relation in holders):
-        return merged[0].copy()
     if len(holders) > 1:
         choices = " or ".join(f"{relation.name}.{name}" for relation in holders)
         raise bind_error(f'Column "{name}" is ambiguous', part, f" Use {choices}.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pyarrow as pa
 
 from ducklake_lab.engine.in_process.database import SessionDatabase
@@ -101,19 +103,7 @@ class Describing:
                 result = self._sources.run(plan, describe=True)
                 found = list(zip(result.columns, result.types, strict=True))
             rows = [(name, str(kind), True, None) for name, kind in found]
-        nulls = pa.nulls(len(rows), pa.string())
-        return Result(
-            arrow=pa.table(
-                {
-                    "column_name": [row[0] for row in rows],
-                    "column_type": [row[1] for row in rows],
-                    "null": ["YES" if row[2] else "NO" for row in rows],
-                    "key": nulls,
-                    "default": pa.array([row[3] for row in rows], pa.string()),
-                    "extra": nulls,
-                }
-            )
-        )
+        return described(rows)
 
     def _table(self, name: op.TableName) -> Table | None:
         """Returns the lake table with that name; None if the name means something else."""
@@ -126,6 +116,24 @@ class Describing:
         ):
             return None
         return place.table()
+
+
+def described(columns: Iterable[tuple[str, str, bool, str | None]]) -> Result:
+    """Returns the rows of DESCRIBE for columns: name, type, whether NULLs are allowed, default."""
+    rows = list(columns)
+    nulls = pa.nulls(len(rows), pa.string())
+    return Result(
+        arrow=pa.table(
+            {
+                "column_name": [row[0] for row in rows],
+                "column_type": [row[1] for row in rows],
+                "null": ["YES" if row[2] else "NO" for row in rows],
+                "key": nulls,
+                "default": pa.array([row[3] for row in rows], pa.string()),
+                "extra": nulls,
+            }
+        )
+    )
 
 
 def _quoted(name: op.TableName | None) -> str:

@@ -25,14 +25,15 @@ from ducklake_lab.errors import (
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.session.rows.result import Result, RunInfo, count_result, nothing
 from ducklake_lab.session.rows.sources import Sources
+from ducklake_lab.session.statements.describing import described
 from ducklake_lab.session.statements.settings import Setting, apply, is_duckdb_setting, is_lake_setting, read_setting
 from ducklake_lab.session.statements.syntax import hinted
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_in_process
 from ducklake_lab.sql.parse.parser import pivot_as_query
-from ducklake_lab.sql.parse.references import Target, target_of, without_qualifier, words_of
-from ducklake_lab.sql.parse.tokens import position
+from ducklake_lab.sql.parse.references import PIVOTS, Target, target_of, without_qualifier, words_of
+from ducklake_lab.sql.parse.tokens import position, split
 from ducklake_lab.sql.plan import StoredView
 
 #: First words of statements that only read, or change no lake.
@@ -221,6 +222,12 @@ class LocalStatements:
         if not self._sources.placed(plan, loaded, info).is_here:
             if plan.refusal is None:
                 return self._sources.run(plan)
+            words = words_of(sql)
+            if words[0] in ("DESCRIBE", "DESC") and words[1] in PIVOTS:
+                pivot = self._in_process(sql[split(sql)[0][1].start :], refusal)
+                return described(
+                    (name, kind, True, None) for name, kind in zip(pivot.columns, pivot.types, strict=True)
+                )
             if isinstance(refusal, SqlSyntaxError):
                 raise UnsupportedFeatureError(
                     "This statement cannot read large tables: it is not supported on Spark yet."

@@ -29,7 +29,7 @@ from ducklake_lab.sql.bind.expansion import (
     view_query,
 )
 from ducklake_lab.sql.bind.inference import infer
-from ducklake_lab.sql.bind.item_names import name_columns
+from ducklake_lab.sql.bind.item_names import name_columns, note_written
 from ducklake_lab.sql.bind.lambdas import with_columns, without_comprehension
 from ducklake_lab.sql.bind.star_expansion import fields_of_row, gives_fields, has_star
 from ducklake_lab.sql.bind.unpivots import expand
@@ -356,6 +356,7 @@ class QueryBinder:
         elif isinstance(node, exp.Dot):
             bound = self._dot(node, scope, ctes, aliases)
         elif isinstance(node, exp.Subquery | exp.Select | exp.SetOperation):
+            note_written(node)
             outputs = self.query(node, scope, ctes)
             node.meta[TYPE] = outputs[0].type if outputs and len(outputs) == 1 else None
             return node

@@ -131,6 +131,8 @@ def text(node: exp.Expr) -> str:
         return f"({text(node.this)} {operator} {text(node.expression)})"
     if isinstance(node, exp.And | exp.Or):
         return f"({f' {_BINARY[type(node)]} '.join(map(text, _chained(node, type(node))))})"
+    if _is_quantified(node):
+        return _printed(_written(node))
     if type(node) in _BINARY:
         return f"({text(node.this)} {_BINARY[type(node)]} {text(node.expression)})"
     if isinstance(node, exp.Operator):
@@ -205,6 +207,14 @@ def _printed(sql: str) -> str:
     return sql if found is None or " -> " in found else found
 
 
+def _is_quantified(node: exp.Expr) -> bool:
+    """Whether a node compares with ANY or ALL, over a query or a list."""
+    right = node.expression if isinstance(node, exp.Binary) else None
+    return isinstance(right, exp.Any | exp.All) or (
+        isinstance(right, exp.Anonymous) and right.name.casefold() in ("any", "all", "some")
+    )
+
+
 def _chained(node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
     """Yields the operands of a chain of one operator, which prints without inner parentheses."""
     bare = node.unnest()
@@ -229,7 +239,7 @@ def _negated(inner: exp.Expr) -> str:
         return f"(NOT {text(bare)})"
     if isinstance(bare, exp.In) and bare.expressions:
         return f"({text(bare.this)} NOT IN ({', '.join(map(text, bare.expressions))}))"
-    if type(bare) in _OPPOSITE:
+    if type(bare) in _OPPOSITE and not _is_quantified(bare):
         return f"({text(bare.this)} {_OPPOSITE[type(bare)]} {text(bare.expression)})"
     return f"(NOT {text(bare)})"
 

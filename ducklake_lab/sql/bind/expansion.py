@@ -69,7 +69,12 @@ def normalised(tree: exp.Expr) -> exp.Expr:
         if not isinstance(values.parent, exp.From | exp.Join):
             select = exp.select(exp.Star()).from_(values.copy())
             alias = values.args.get("alias")
-            if isinstance(values.parent, exp.Subquery) or alias is None:
+            around = values.parent
+            if isinstance(around, exp.Table):
+                # the first item of a join in parentheses
+                parts = {part: around.args.get(part) for part in ("alias", "joins")}
+                around.replace(exp.Subquery(this=select, **parts))
+            elif isinstance(around, exp.Subquery) or alias is None:
                 values.replace(select)
     return copy
 

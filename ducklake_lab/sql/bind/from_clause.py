@@ -16,7 +16,6 @@ from ducklake_lab.sql.plan import Source, StoredView
 from ducklake_lab.sql.prune import pushdown
 from ducklake_lab.sql.scope import (
     JOINED_BY,
-    RELATION,
     SHADOWED,
     TYPE,
     Ctes,
@@ -82,13 +81,15 @@ def _join(binder: Binding, join: exp.Join, scope: Scope, ctes: Ctes, outside: li
         using = natural_columns(before, added)
         join.set("method", None)
     if using:
-        join.set("using", merge_using(using, before, added, scope, is_asof=is_asof))
+        names, condition = merge_using(using, before, added, scope, side=side, is_asof=is_asof)
+        join.set("using", names)
         join.meta[SHADOWED] = any(one.columns is None or one.find(name.name) for one in outside for name in using)
         join.meta[JOINED_BY] = tuple(
             tuple(
                 relation.column(output)
                 for relation in (*before, *added)
                 if (output := relation.find(name.name)) is not None
+                and relation in scope.merged[name.name.casefold()].members
             )
             for name in using
         )
@@ -97,6 +98,9 @@ def _join(binder: Binding, join: exp.Join, scope: Scope, ctes: Ctes, outside: li
             holders = [relation for relation in (*before, *added) if relation.find(name.name) is not None]
             for relation in _restricted(side, kind, before, added) if len(holders) == 2 else ():
                 pushdown.restrict_by(relation, name.name, holders)
+        if condition is not None and not is_asof:
+            join.set("using", None)
+            join.set("on", condition)
     condition = join.args.get("on")
     if condition is not None:
         join.set("on", binder.expression(condition, scope, ctes))
@@ -288,7 +292,7 @@ def _function(binder: Binding, node: exp.Table, call: exp.Anonymous, scope: Scop
     if macro is not None:
         tree, found = binder.table_macro(macro, call, scope, ctes)
         relation = Relation(shown, shown, name_columns(found, names, alias))
-        lateral = any(RELATION in column.meta for column in call.find_all(exp.Column))
+        lateral = call.find(exp.Column) is not None
         result = _expanded(node, tree, relation, names or repeated(found), scope)
         result.meta[LATERAL] = lateral
         return result
@@ -333,6 +337,10 @@ def _local(binder: Binding, node: exp.Table, scope: Scope, shown: str, names: li
     if columns is None and isinstance(node.this, exp.Anonymous) and node.this.find(exp.Query) is not None:
         raise UnsupportedFeatureError(
             f"A query as an argument of {name} in FROM is not supported on Spark, and in views and macros of lakes."
+        )
+    if columns is None and node.this.name.casefold() in ("query", "query_table") and name.schema is None:
+        raise UnsupportedFeatureError(
+            f"{name.name} of lakes' tables is not supported on Spark, and in views and macros of lakes; name them in FROM."
         )
     if columns is None and not isinstance(node.this, exp.Anonymous):
         message = f'There is no table "{name}"{where(node.this)}.{binder.hint(name)}'

@@ -1,4 +1,4 @@
-"""Names of the items of FROM and of their columns."""
+"""Names of the items of FROM, of their columns, and of queries in expressions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import replace
 from sqlglot import exp
 
 from ducklake_lab.errors import BindError
-from ducklake_lab.sql.scope import Outputs, Relation
+from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.scope import WRITTEN_QUERY, Outputs, Relation
 
 
 def alias_of(node: exp.Expr) -> tuple[str, list[str]]:
@@ -48,6 +49,11 @@ def repeated(outputs: Outputs) -> list[str]:
     """Returns the column names if two are equal; else none."""
     names = [output.name for output in outputs or ()]
     return names if len({name.casefold() for name in names}) < len(names) else []
+
+
+def note_written(query: exp.Expr) -> None:
+    """Notes the SQL of a query that is not bound yet, for errors."""
+    query.meta[WRITTEN_QUERY] = query.sql(dialect=DuckLakeSql, normalize_functions=False, comments=False)
 
 
 def set_alias(node: exp.Expr, relation: Relation, names: list[str]) -> None:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from ducklake_lab.duckdb.evaluation import names_like
 from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.scope import RELATION, TYPE, Relation, Scope, bind_error, resolve
+from ducklake_lab.sql.scope import RELATION, TYPE, WRITTEN, Relation, Scope, bind_error, resolve
 
 
 def expand(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
@@ -55,7 +55,7 @@ def _check_stars_inside(item: exp.Expr) -> None:
 def _starred(star: exp.Expr, columns: Sequence[exp.Expr], scope: Scope) -> list[exp.Expr]:
     if star.args.get("ilike") is not None:
         raise UnsupportedFeatureError("* ILIKE is not supported; use COLUMNS with a pattern.")
-    by_name = {column.name.casefold(): column for column in columns}
+    by_name = {column.alias_or_name.casefold(): column for column in columns}
 
     def known(node: exp.Expr) -> str:
         if node.name.casefold() not in by_name:
@@ -71,7 +71,7 @@ def _starred(star: exp.Expr, columns: Sequence[exp.Expr], scope: Scope) -> list[
     gone: set[str] = set()
     result: list[exp.Expr] = []
     for column in columns:
-        folded = column.name.casefold()
+        folded = column.alias_or_name.casefold()
         if folded in gone or any(folded == name and _is_of(column, tables) for name, tables in excluded):
             continue
         new_names = [new for name, tables, new in renamed if folded == name and _is_of(column, tables)]
@@ -79,7 +79,7 @@ def _starred(star: exp.Expr, columns: Sequence[exp.Expr], scope: Scope) -> list[
             result.append(exp.alias_(replaced[folded].this.copy(), replaced[folded].alias, quoted=True))
             gone.add(folded)  # DuckDB omits later columns with that name
         elif new_names:
-            result.append(exp.alias_(column, new_names[0], quoted=True))
+            result.append(exp.alias_(column.unalias(), new_names[0], quoted=True))
         else:
             result.append(column)
     return result
@@ -93,7 +93,9 @@ def _check_changes(star: exp.Expr, columns: Sequence[exp.Expr]) -> None:
     for node, name in (*excluded, *replaced):
         folded = name.casefold()
         tables = _tables(node)
-        if tables and not any(column.name.casefold() == folded and _is_of(column, tables) for column in columns):
+        if tables and not any(
+            column.alias_or_name.casefold() == folded and _is_of(column, tables) for column in columns
+        ):
             raise BindError(f'No table "{tables[-1]}" of FROM has a column "{name}"; EXCLUDE names it.')
         if folded in seen and not tables:
             raise BindError(f'"{name}" stands twice in the EXCLUDE and REPLACE of *; name it once.')
@@ -115,24 +117,24 @@ def _is_of(column: exp.Expr, names: list[str]) -> bool:
         return True
     relation: Relation | None = column.meta.get(RELATION)
     if relation is None:
-        raise UnsupportedFeatureError(f'"{names[-1]}.{column.name}" cannot be left out of a join that USING merges.')
+        raise UnsupportedFeatureError(
+            f'"{names[-1]}.{column.alias_or_name}" cannot be left out of a join that USING merges.'
+        )
     return relation.matches(names)
 
 
-def _columns_call(
-    item: exp.Expr, calls: list[exp.Anonymous], columns: list[exp.Column], scope: Scope
-) -> list[exp.Expr]:
+def _columns_call(item: exp.Expr, calls: list[exp.Anonymous], columns: list[exp.Expr], scope: Scope) -> list[exp.Expr]:
     chosen: Sequence[exp.Expr] | None = None
     for call in calls:
         argument = call.expressions[0] if len(call.expressions) == 1 else None
         if isinstance(argument, exp.Star):
             some: Sequence[exp.Expr] = _starred(argument, columns, scope)
         elif isinstance(argument, exp.Literal) and argument.is_string:
-            matching = names_like([column.name for column in columns], argument.name)
-            some = [column for column in columns if column.name in matching]
+            matching = names_like([column.alias_or_name for column in columns], argument.name)
+            some = [column for column in columns if column.alias_or_name in matching]
         elif isinstance(argument, exp.Array):
             wanted = {element.name.casefold() for element in argument.expressions}
-            some = [column for column in columns if column.name.casefold() in wanted]
+            some = [column for column in columns if column.alias_or_name.casefold() in wanted]
         else:
             raise UnsupportedFeatureError("COLUMNS with anything but *, a pattern or a list is not supported yet.")
         if chosen is not None and [c.alias_or_name for c in some] != [c.alias_or_name for c in chosen]:
@@ -150,7 +152,7 @@ def _columns_call(
             if call is copy:
                 copy = value.copy()
             else:
-                is_inside = not isinstance(value, exp.Column)
+                is_inside = not isinstance(value, exp.Column) and WRITTEN not in value.meta
                 call.replace(exp.Paren(this=value.copy()) if is_inside else value.copy())
         # DuckDB names each copy by its column, even inside an expression, but names a REPLACE value by its text.
         named = isinstance(copy, exp.Alias) or is_inside

@@ -58,7 +58,7 @@ def _unpivoted(node: Unpivoted, scope: Scope) -> list[exp.Expr]:
             shown = item.args["alias"].name if is_named else "_".join(names)
             cells.append(_cell(shown, [part.unalias() for part in read]))
     unnested = exp.Anonymous(this="unnest", expressions=[exp.Array(expressions=cells)])
-    kept: list[exp.Expr] = [column for column in every if _key(column) not in used]
+    kept = [one for one in every if not (isinstance(one, exp.Column) and _key(one) in used)]
     return [*kept, exp.Alias(this=unnested, alias=exp.to_identifier(CELL, quoted=True))]
 
 

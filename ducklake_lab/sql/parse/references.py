@@ -117,7 +117,7 @@ class _Finder:
                 paren = index + 1 < len(self.tokens) and self.tokens[index + 1].token_type is TokenType.L_PAREN
                 level.expecting = not paren or following[-1] in QUERY_WORDS
                 level.in_from = level.in_from or level.expecting
-            elif start and name in _SUBJECTS and not self._is_call(index):
+            elif (start or self._begins_query(index, levels)) and name in _SUBJECTS and not self._is_call(index):
                 level.expecting, level.in_from, level.pivot = True, False, "PIVOT" in name
             elif name.split(" ")[0] in _ENDS and token.token_type is not TokenType.IDENTIFIER:
                 level.expecting = level.in_from = False
@@ -139,6 +139,15 @@ class _Finder:
             start = False
             index += 1
         return [r for r in found if not (r.name.schema is None and r.name.name.casefold() in self.ctes)]
+
+    def _begins_query(self, index: int, levels: Sequence[_Level]) -> bool:
+        """Whether a word may begin the query of CREATE … AS, or of INSERT."""
+        verb = word(self.tokens[0])
+        if len(levels) > 1 or index == 0 or levels[-1].in_from:
+            return False
+        return (verb == "CREATE" and word(self.tokens[index - 1]) == "AS") or (
+            verb == "INSERT" and word(self.tokens[index]) in PIVOTS
+        )
 
     def _is_distinct_from(self, index: int) -> bool:
         return index > 0 and word(self.tokens[index - 1]) == "DISTINCT" and index > 1

@@ -8,10 +8,12 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
 from ducklake_lab.errors import BindError, SqlSyntaxError
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.operations import TableName
 from ducklake_lab.sql.parse.references import Reference, find_references, splice
 from ducklake_lab.sql.parse.statements import read_arguments
+from ducklake_lab.sql.parse.tokens import split
 from ducklake_lab.sql.plan import NAMED_PREFIX, SOURCE_PREFIX, Source, StoredView
 
 
@@ -24,6 +26,7 @@ def with_views(
     write: Callable[[exp.Expr], str],
     elsewhere: Callable[[TableName], bool] = lambda name: False,
     written: dict[str, tuple[str, bool]] | None = None,
+    nested: bool = False,
 ) -> str:
     """Returns the text with views in place of lakes' tables, views and functions; the binder collects the sources.
 
@@ -32,6 +35,7 @@ def with_views(
         write: returns the SQL of a stored view's query.
         elsewhere: whether a name belongs to a table of the engine itself, which has priority.
         written: takes the text of each source in parentheses, by its view, and whether an alias is added.
+        nested: parentheses are around the text.
 
     Raises:
         BindError: a table is read at a snapshot, but does not exist.
@@ -42,6 +46,21 @@ def with_views(
 
     replacements: list[tuple[int, int, str]] = []
     for reference in find_references(text, tokens):
+        if (asked := _asked(reference)) is not None:
+            known = len(binder.sources)
+            query = with_views(
+                asked,
+                split(asked)[0],
+                binder,
+                quote=quote,
+                write=write,
+                elsewhere=elsewhere,
+                written=written,
+                nested=nested or _is_nested(tokens[: reference.first]),
+            )
+            if len(binder.sources) > known:
+                replacements.append((reference.first, reference.last, f"({query})"))
+            continue
         found = _source(reference, text, binder, elsewhere)
         if found is None:
             continue
@@ -51,7 +70,7 @@ def with_views(
             query = write(tree)
             sql = f"(WITH v({columns}) AS ({query}) SELECT * FROM v)" if columns else f"({query})"
         else:
-            if written is not None and _is_nested(tokens[: reference.first]):
+            if written is not None and (nested or _is_nested(tokens[: reference.first])):
                 found.view = NAMED_PREFIX + found.view.removeprefix(SOURCE_PREFIX)
                 shown = text[tokens[reference.first].start : tokens[reference.last].end + 1]
                 written[found.view] = shown, bool(reference.implied_alias)
@@ -59,6 +78,25 @@ def with_views(
         alias = reference.implied_alias
         replacements.append((reference.first, reference.last, f"{sql} AS {quoted(alias)}" if alias else sql))
     return splice(text, tokens, replacements)
+
+
+def _asked(reference: Reference) -> str | None:
+    """Returns the query that `query('…')` or `query_table('…')` stands for; None for other references."""
+    function = reference.name.name.casefold()
+    if reference.arguments is None or reference.name.schema or function not in ("query", "query_table"):
+        return None
+    argument = reference.arguments[0] if len(reference.arguments) == 1 else ()
+    if len(argument) != 1 or argument[0].token_type is not TokenType.STRING:
+        return None
+    asked = argument[0].text if function == "query" else f"FROM {_as_name(argument[0].text)}"
+    return asked if len(split(asked)) == 1 else None
+
+
+def _as_name(text: str) -> str:
+    """Returns a name as DuckDB reads it in a text: parts between dots, or one name."""
+    tokens = split(text)[0] if split(text) else ()
+    is_path = all((token.token_type is TokenType.DOT) == bool(place % 2) for place, token in enumerate(tokens))
+    return text if is_path and len(tokens) % 2 else quote_identifier(text)
 
 
 def _is_nested(before: Sequence[Token]) -> bool:

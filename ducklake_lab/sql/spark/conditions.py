@@ -16,7 +16,7 @@ from ducklake_lab.sql.spark.nodes import as_column, binary, cast, number
 from ducklake_lab.sql.spark.operands import FLOATS, is_ordered, operands
 from ducklake_lab.sql.spark.stability import check_same_for_all, is_volatile
 from ducklake_lab.sql.spark.translating import Translating
-from ducklake_lab.sql.spark.typing import from_items
+from ducklake_lab.sql.spark.typing import from_items, is_over_list
 from ducklake_lab.sql.types import to_sqlglot
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ, exp.NullSafeNEQ)
@@ -88,7 +88,7 @@ def _apart(translation: Translating, node: exp.Expr) -> exp.Expr | None:
 
     Spark joins by such a comparison. A worker that computed both sides would see all pairs of rows.
     """
-    if not isinstance(node, _COMPARISONS) or is_collated(node) or is_volatile(node):
+    if not isinstance(node, _COMPARISONS) or is_collated(node) or is_over_list(node) or is_volatile(node):
         return None
     tables = [{column.table for column in side.find_all(exp.Column)} for side in (node.this, node.expression)]
     if not all(tables) or tables[0] & tables[1]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from sqlglot import exp
 
-from ducklake_lab.sql.spark.typing import Type, is_computed_before
+from ducklake_lab.sql.spark.typing import Type, is_computed_before, is_over_list
 
 #: Functions of texts and integers that never fail.
 _TOTAL = frozenset(
@@ -40,6 +40,8 @@ def may_fail(node: exp.Expr, type_of: Callable[[exp.Expr], Type]) -> bool:
         return False
     if isinstance(node, exp.Literal):
         return False
+    if is_over_list(node):
+        return True
     if isinstance(node, exp.Cast):
         kind = type_of(node)
         is_total = isinstance(node, exp.TryCast) or (kind is not None and kind.name == "varchar")

@@ -12,7 +12,8 @@ from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.sql.bind.from_clause import LATERAL, ORDINALITY, is_comma
 from ducklake_lab.sql.bind.star_expansion import has_star
-from ducklake_lab.sql.scope import OUTPUTS, RELATION, SHADOWED, Output
+from ducklake_lab.sql.scope import OUTPUTS, SHADOWED, Output
+from ducklake_lab.sql.spark import unnesting
 from ducklake_lab.sql.spark.comparing import named
 from ducklake_lab.sql.spark.nodes import as_column, binary, call, cast, columns_of, number, text, typed_column
 from ducklake_lab.sql.spark.operands import is_ordered
@@ -32,12 +33,14 @@ def select(node: exp.Select, children: Step, type_of: TypeOf) -> exp.Expr:
     keys = distinct.args.get("on") if distinct is not None else None
     if keys is not None:
         if node.args.get("qualify"):
-            raise UnsupportedFeatureError("DISTINCT ON together with QUALIFY is not supported on Spark.")
+            node, keys = _qualified(node, keys, type_of)
         _distinct_on(node, keys)
     if _percent(node):
         return children(_of_percent(node, type_of))
     if keys is None and distinct is not None:
         _sort_distinct(node, type_of)
+    if (calls := unnesting.calls_in(node)) and unnesting.is_apart(node, calls):
+        return children(unnesting.unnested(node, calls, type_of))
     if node.args.get("qualify"):
         return children(_nested(node, type_of))
     _one_group(node)
@@ -52,7 +55,6 @@ def select(node: exp.Select, children: Step, type_of: TypeOf) -> exp.Expr:
     ):
         # Spark finds no columns of FROM in a computed key that stands behind HAVING, or that holds a query
         return children(_around(node, type_of, lambda core: core))
-    _explode(node)
     _group_alone(node)
     return children(node)
 
@@ -137,19 +139,6 @@ def _is_outer(join: exp.Join) -> bool:
     return join.side.upper() in ("RIGHT", "FULL")
 
 
-def _explode(node: exp.Select) -> None:
-    """Translates `SELECT unnest(l)`: Spark allows one such column per SELECT, outside of expressions."""
-    calls = [
-        call for item in node.expressions for call in item.find_all(exp.Anonymous) if call.name.lower() == "unnest"
-    ]
-    if not calls:
-        return
-    if len(calls) > 1 or not isinstance(calls[0].parent, exp.Alias) or len(calls[0].expressions) != 1:
-        raise UnsupportedFeatureError("Several unnest(…), or one inside an expression, is not supported on Spark yet.")
-    if node.args.get("group") or node.args.get("distinct"):
-        raise UnsupportedFeatureError("unnest together with GROUP BY or DISTINCT is not supported on Spark yet.")
-
-
 def _distinct_on(node: exp.Select, keys: exp.Expr) -> None:
     """Rewrites DISTINCT ON, the first row of each key in the query's order, as QUALIFY row_number() = 1."""
     order = node.args.get("order")
@@ -167,6 +156,17 @@ def _distinct_on(node: exp.Select, keys: exp.Expr) -> None:
     )
     node.set("distinct", None)
     node.set("qualify", exp.Qualify(this=exp.EQ(this=window, expression=exp.Literal.number(1))))
+
+
+def _qualified(node: exp.Select, keys: exp.Expr, type_of: TypeOf) -> tuple[exp.Select, exp.Tuple]:
+    """Returns a query for the DISTINCT ON around the query for QUALIFY, and the keys as its columns."""
+    parts = [_at_position(node, part) for part in (keys.expressions if isinstance(keys, exp.Tuple) else [keys])]
+    names = [f"_ducklake_k{place}" for place in range(len(parts))]
+    inner = node.copy()
+    inner.set("distinct", None)
+    columns = [as_column(part, name) for part, name in zip(parts, names, strict=True)]
+    outer = _nested(inner, type_of, columns)
+    return outer, exp.Tuple(expressions=[typed_column(n, type_of(p)) for n, p in zip(names, parts, strict=True)])
 
 
 def _at_position(node: exp.Select, key: exp.Expr) -> exp.Expr:
@@ -194,15 +194,19 @@ def _sort_distinct(node: exp.Select, type_of: TypeOf) -> None:
             )
 
 
-def _nested(node: exp.Select, type_of: TypeOf) -> exp.Select:
-    """Rewrites QUALIFY as a WHERE around the query."""
+def _nested(node: exp.Select, type_of: TypeOf, more: Sequence[exp.Expr] = ()) -> exp.Select:
+    """Rewrites QUALIFY as a WHERE around the query.
+
+    Args:
+        more: further columns of the inner query.
+    """
     inner = node.copy()
     inner.set("qualify", None)
     condition = node.args["qualify"].this.copy()
     if type_of(condition) != DataType("boolean"):
         condition = exp.Cast(this=condition, to=to_sqlglot(DataType("boolean")))
     match = exp.alias_(condition, _MATCH, quoted=True)
-    outer = _around(inner, type_of, lambda core: core.select(match, copy=False))
+    outer = _around(inner, type_of, lambda core: core.select(*more, match, copy=False))
     outer.set("where", exp.Where(this=typed_column(_MATCH, DataType("boolean"))))
     return outer
 
@@ -457,7 +461,7 @@ def _exploded(node: exp.Expr, rows: exp.Expr) -> exp.Expr:
 
 def _of_function(node: exp.Expr, made: exp.Expr, written: exp.Expr) -> exp.Expr:
     """Returns a FROM item for a function's rows; a lateral one if it uses columns to its left."""
-    kind = exp.Lateral if any(RELATION in column.meta for column in written.find_all(exp.Column)) else exp.Table
+    kind = exp.Lateral if written.find(exp.Column) is not None else exp.Table
     return kind(this=made, alias=node.args.get("alias"))
 
 

@@ -41,9 +41,11 @@ from ducklake_lab.sql.spark.typing import (
     Typing,
     from_items,
     is_computed_before,
+    is_over_list,
     lifted,
     moment,
     quantified,
+    written,
 )
 from ducklake_lab.sql.spark.unions import bring_together
 from ducklake_lab.sql.spark.windows import frame, window
@@ -273,7 +275,7 @@ class Translation:
             return exp.Paren(this=inner) if inner is not None else None
         if self.is_argument(node):
             return self.argument(node)
-        if is_collated(node):
+        if is_collated(node) or is_over_list(node):
             return None
         if is_constant(node):
             kind = self.type_of(node)
@@ -329,7 +331,14 @@ class Translation:
         result = result_type(found.sql, kinds, self.settings)
         columns = tuple(part.name if isinstance(part, exp.Column) else "" for part in found.arguments)
         return self.of_worker(
-            found.sql, kinds, result, arguments or [number(1)], volatile=volatile, deferred=deferred, columns=columns
+            found.sql,
+            kinds,
+            result,
+            arguments or [number(1)],
+            volatile=volatile,
+            deferred=deferred,
+            columns=columns,
+            written=tuple(map(written, found.arguments)),
         )
 
     def of_worker(
@@ -342,11 +351,12 @@ class Translation:
         volatile: bool = False,
         deferred: bool = True,
         columns: tuple[str, ...] = (),
+        written: tuple[str, ...] = (),
     ) -> exp.Expr:
-        """The value that a worker gives for arguments of some types; errors call them by `columns`."""
+        """The value that a worker gives for arguments of some types; errors call them by `columns` and `written`."""
         carried(result)  # or it is refused
         deferred = deferred and deferring.is_fit(arguments)
-        evaluation = Evaluation(sql, tuple(kinds), result, self.settings, volatile, deferred, columns)
+        evaluation = Evaluation(sql, tuple(kinds), result, self.settings, volatile, deferred, columns, written)
         self.evaluations[evaluation.name] = evaluation
         made = call(evaluation.name, *arguments)
         return deferring.used(made) if deferred else made

@@ -18,7 +18,7 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.from_clause import ORDINALITY, is_join
 from ducklake_lab.sql.bind.star_expansion import gives_fields
 from ducklake_lab.sql.dialect import DuckLakeSql
-from ducklake_lab.sql.scope import JOINED_BY, OUTPUTS, TYPE, Output
+from ducklake_lab.sql.scope import JOINED_BY, OUTPUTS, TYPE, WRITTEN_QUERY, Output
 
 Type = DataType | None
 #: Types of columns by folded name, by the folded name of their relation; "" for columns without a relation.
@@ -66,6 +66,13 @@ def quantified(node: exp.Expr | None) -> exp.Expr | None:
     return right if isinstance(right, exp.Any | exp.All) and isinstance(right.this.unnest(), exp.Query) else None
 
 
+def is_over_list(node: exp.Expr | None) -> bool:
+    """Whether a node compares with ANY or ALL over a list, which DuckDB alone computes."""
+    right = node.expression if isinstance(node, exp.Binary) else None
+    is_call = isinstance(right, exp.Anonymous) and right.name.casefold() in ("any", "all", "some")
+    return is_call or (isinstance(right, exp.Any | exp.All) and quantified(node) is None)
+
+
 def is_computed_before(node: exp.Expr) -> bool:
     """Whether a node's value is an argument of its enclosing expression."""
     if isinstance(node, exp.Column | exp.Query | exp.Exists | exp.Window):
@@ -75,6 +82,20 @@ def is_computed_before(node: exp.Expr) -> bool:
     if quantified(node) is not None:
         return True
     return moment(node) is not None or aggregate(node) is not None
+
+
+def written(argument: exp.Expr) -> str:
+    """Returns the SQL of an argument for errors: queries as written, columns by their bare names; "" if unknown."""
+
+    def shown(part: exp.Expr) -> exp.Expr:
+        if isinstance(part, exp.Query):
+            return exp.Var(this=part.meta.get(WRITTEN_QUERY, ""))
+        return exp.column(part.this.copy()) if isinstance(part, exp.Column) else part
+
+    queries = [part for part in argument.find_all(exp.Query) if part.find_ancestor(exp.Query) is None]
+    if any(WRITTEN_QUERY not in part.meta for part in queries):
+        return ""
+    return argument.transform(shown).sql(dialect=DuckLakeSql, normalize_functions=False, comments=False)
 
 
 @dataclass(frozen=True)
@@ -234,10 +255,17 @@ class Typing:
             found = self._item(item, inner, ctes)
             if found is not None:
                 inner[item.alias_or_name.casefold()] = _by_name(found)
-            for columns in item.parent.meta.get(JOINED_BY, ()) if item.parent is not None else ():
+            join = item.parent if isinstance(item.parent, exp.Join) else exp.Join()
+            for columns in join.meta.get(JOINED_BY, ()):
                 for column in columns:
                     self._note(column, inner, ctes)
-                merged.setdefault(columns[0].name.casefold(), self.of(columns[0]))
+                name, first, last = columns[0].name.casefold(), self.of(columns[0]), self.of(columns[-1])
+                if join.side.upper() == "RIGHT":
+                    merged[name] = last
+                elif join.side.upper() == "FULL":
+                    merged[name] = self._common(merged.get(name, first), last)
+                else:
+                    merged.setdefault(name, first)
         inner[""] = merged
         for item in items:
             for join in item.args.get("joins") or ():

@@ -151,3 +151,22 @@ def test_positions_outside_of_a_file(tmp_path: Path) -> None:
         )
     with dl.connect(f"ducklake:{tmp_path}/x.ducklake", alias="lake", engine="duckdb") as session:
         assert session.sql("SELECT count(a), sum(a) FROM t").fetchone() == (299, sum(range(300)) - 7)
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
+@pytest.mark.parametrize("count", ["-5", str(10**9), str(10**12), str(BIGGEST), "'a lot'"])
+def test_counts_that_a_file_cannot_have_are_no_answers(
+    count: str, kind: str, new_catalog: Callable[..., str], tmp_path: Path
+) -> None:
+    if kind == "duckdb" and count == "'a lot'":
+        pytest.skip("the catalog's column takes numbers alone")
+    with dl.connect(new_catalog(kind), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        session.sql("CREATE TABLE t AS SELECT i AS a, i % 7 = 0 AS b FROM range(300) r(i)")
+        session.sql(f"UPDATE __ducklake_metadata_lake.ducklake_data_file SET record_count = {count}")
+        for query in ("SELECT count(*) FROM t", "SELECT count(a) FROM t", "SELECT count(*), max(a) FROM t"):
+            failure, rows = "", []
+            try:
+                rows = session.sql(query).fetchall()
+            except dl.DuckLakeError as error:
+                failure = str(error)
+            assert "record_count" in failure if failure else rows[0][0] == 300
