@@ -45,6 +45,8 @@ export class Selection {
 
   describeNone(): void {
     this.button = undefined;
+    // an answer that is still to come describes a snapshot of before
+    this.describing = undefined;
     const hint = 'Select a snapshot; shift-click or Shift+↑↓ a second one to compare.';
     this.detail.replaceChildren(element('span', { class: 'dlk-soft' }, hint));
   }
