@@ -57,6 +57,10 @@ WRITTEN = [
     "SELECT k, rank() OVER (ORDER BY s COLLATE NOCASE) AS r, l, day, list(ts) OVER (PARTITION BY s COLLATE NOCASE ORDER BY k) FROM t ORDER BY k",
     "SELECT t.k, u.id, histogram(t.k) OVER (PARTITION BY u.id), avg(d) OVER (PARTITION BY ts::DATE, o) FROM t JOIN u USING (i) ORDER BY ALL",
     "SELECT k, (SELECT max(id) FROM u WHERE u.i = t.i) AS q, mad(f) OVER (PARTITION BY upper(s)) FROM t ORDER BY k",
+    # frames with computed bounds, and frames that are empty
+    "SELECT k, sum(k) OVER (ORDER BY k ROWS BETWEEN k % 3 PRECEDING AND 1 + 1 FOLLOWING) AS s FROM t ORDER BY k",
+    "SELECT k, count(*) OVER (ORDER BY k ROWS BETWEEN 3 FOLLOWING AND 1 FOLLOWING) AS n FROM t ORDER BY k",
+    "SELECT k, nth_value(i, 1) OVER (PARTITION BY k) AS n FROM t ORDER BY k",
     # PIVOT and UNPIVOT
     "SELECT * FROM t PIVOT (sum(i) FOR o IN (true, false) GROUP BY day)",
     "SELECT * FROM (SELECT k, o, s FROM t) PIVOT (count(*) AS n, max(k) FOR o IN (true AS yes, false, NULL)) AS p",
@@ -238,6 +242,30 @@ def test_several_groups_of_all_rows_are_refused(both: Any) -> None:
     # Spark gives one row for them where no row is read
     with pytest.raises(dl.UnsupportedFeatureError, match="Several empty sets"):
         both[0].sql("SELECT sum(k) AS s FROM t GROUP BY GROUPING SETS ((), (o), ())").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        (
+            "SELECT sum(k) OVER (ORDER BY k RANGE BETWEEN -1 PRECEDING AND 1 FOLLOWING) FROM t",
+            "Invalid RANGE PRECEDING",
+        ),
+        ("SELECT avg(row_number() OVER ()) OVER () FROM t", "A window function takes no other one"),
+    ],
+)
+def test_windows_that_duckdb_refuses(both: Any, query: str, message: str) -> None:
+    session, plain = both
+    with pytest.raises(duckdb.Error):
+        plain.sql(query).fetchall()
+    with pytest.raises(dl.DuckLakeError, match=message):
+        session.sql(query).fetchall()
+
+
+@pytest.mark.parametrize("word", ["< ANY", "= ALL", "<> ANY"])
+def test_any_and_all_of_rows_are_refused(both: Any, word: str) -> None:
+    with pytest.raises(dl.UnsupportedFeatureError, match="over this query is not supported"):
+        both[0].sql(f"SELECT (k, i) {word} (SELECT id, i FROM u) AS x FROM t").fetchall()
 
 
 @pytest.mark.parametrize("arrow", ["t.l -> t.l + 1", "t.k -> 1"])

@@ -15,6 +15,7 @@ from ducklake_lab.sql.bind.star_expansion import has_star
 from ducklake_lab.sql.scope import OUTPUTS, SHADOWED, Output
 from ducklake_lab.sql.spark import unnesting
 from ducklake_lab.sql.spark.comparing import named
+from ducklake_lab.sql.spark.grouping_sets import at_position, group_alone, has_total, keys_of, one_group
 from ducklake_lab.sql.spark.nodes import as_column, binary, call, cast, columns_of, number, text, typed_column
 from ducklake_lab.sql.spark.operands import is_ordered
 from ducklake_lab.sql.spark.typing import aggregate
@@ -43,54 +44,20 @@ def select(node: exp.Select, children: Step, type_of: TypeOf) -> exp.Expr:
         return children(unnesting.unnested(node, calls, type_of))
     if node.args.get("qualify"):
         return children(_nested(node, type_of))
-    _one_group(node)
-    if _has_total(node) and not node.meta.get(_TOTALLED):
+    one_group(node)
+    if has_total(node) and not node.meta.get(_TOTALLED):
         return children(_with_total(node, type_of))
     computed = [key for key in _sort_keys(node) if _is_computed(node, key)] if distinct is None else []
     queried = (
         [key for key in _sort_keys(node) if key.find(exp.Query)] if node.args.get("group") and distinct is None else []
     )
     if queried or (
-        computed and (node.args.get("having") or any(_at_position(node, key).find(exp.Query) for key in computed))
+        computed and (node.args.get("having") or any(at_position(node, key).find(exp.Query) for key in computed))
     ):
         # Spark finds no columns of FROM in a computed key that stands behind HAVING, or that holds a query
         return children(_around(node, type_of, lambda core: core))
-    _group_alone(node)
+    group_alone(node)
     return children(node)
-
-
-def _one_group(node: exp.Select) -> None:
-    """Leaves a single empty grouping set to the aggregates, which make a row of no rows too.
-
-    Raises:
-        UnsupportedFeatureError: a query has several empty sets, each of which has a row even without input rows.
-    """
-    grouped = _grouped(node.args.get("group") or exp.Group())
-    if len(grouped) != 1 or not isinstance(grouped[0], exp.GroupingSets):
-        return
-    sets = grouped[0].expressions
-    if sets.count(exp.Tuple()) > 1:
-        raise UnsupportedFeatureError("Several empty sets in GROUPING SETS are not supported on Spark.")
-    parts = [part for part in (*node.expressions, node.args.get("having")) if part is not None]
-    calls = (call for part in parts for call in part.find_all(exp.Anonymous))
-    if sets == [exp.Tuple()] and any(aggregate(one) and one.find_ancestor(exp.Select) is node for one in calls):
-        node.set("group", None)
-
-
-def _group_alone(node: exp.Select) -> None:
-    """Replaces GROUPING of keys without grouping sets by 0; Spark takes it with sets only."""
-    group = node.args.get("group")
-    if group is None or any(isinstance(one, exp.Rollup | exp.Cube | exp.GroupingSets) for one in _grouped(group)):
-        return
-    keys = [_at_position(node, key).unnest() for key in group.expressions]
-    for part in (*node.expressions, node.args.get("having"), node.args.get("order")):
-        for one in list(part.find_all(exp.Anonymous)) if part is not None else ():
-            if (
-                one.name.lower() in ("grouping", "grouping_id")
-                and one.find_ancestor(exp.Select) is node
-                and all(argument.unnest() in keys for argument in one.expressions)
-            ):
-                one.replace(exp.Cast(this=number(0), to=to_sqlglot(DataType("int64"))))
 
 
 def _sort_keys(node: exp.Select) -> list[exp.Expr]:
@@ -145,12 +112,12 @@ def _distinct_on(node: exp.Select, keys: exp.Expr) -> None:
     ordered = []
     for item in order.expressions if order is not None else []:
         key = item.copy()
-        key.set("this", _at_position(node, item.this))
+        key.set("this", at_position(node, item.this))
         ordered.append(key)
     parts = keys.expressions if isinstance(keys, exp.Tuple) else [keys]
     window = exp.Window(
         this=exp.Anonymous(this="row_number"),
-        partition_by=[_at_position(node, part) for part in parts],
+        partition_by=[at_position(node, part) for part in parts],
         order=exp.Order(expressions=ordered) if ordered else None,
         over="OVER",
     )
@@ -160,23 +127,13 @@ def _distinct_on(node: exp.Select, keys: exp.Expr) -> None:
 
 def _qualified(node: exp.Select, keys: exp.Expr, type_of: TypeOf) -> tuple[exp.Select, exp.Tuple]:
     """Returns a query for the DISTINCT ON around the query for QUALIFY, and the keys as its columns."""
-    parts = [_at_position(node, part) for part in (keys.expressions if isinstance(keys, exp.Tuple) else [keys])]
+    parts = [at_position(node, part) for part in (keys.expressions if isinstance(keys, exp.Tuple) else [keys])]
     names = [f"_ducklake_k{place}" for place in range(len(parts))]
     inner = node.copy()
     inner.set("distinct", None)
     columns = [as_column(part, name) for part, name in zip(parts, names, strict=True)]
     outer = _nested(inner, type_of, columns)
     return outer, exp.Tuple(expressions=[typed_column(n, type_of(p)) for n, p in zip(names, parts, strict=True)])
-
-
-def _at_position(node: exp.Select, key: exp.Expr) -> exp.Expr:
-    """Returns a key; a position becomes its column."""
-    if isinstance(key, exp.Literal) and not key.is_string:
-        shown: exp.Expr = node.expressions[int(key.name) - 1].unalias().copy()
-        if isinstance(shown, exp.Subquery):
-            shown.set("alias", None)
-        return shown
-    return key.copy()
 
 
 def _sort_distinct(node: exp.Select, type_of: TypeOf) -> None:
@@ -304,23 +261,9 @@ def _double(node: exp.Expr) -> exp.Cast:
     return exp.Cast(this=node, to=to_sqlglot(DataType("float64")))
 
 
-def _has_total(node: exp.Select) -> bool:
-    """Whether one of its grouping sets is empty: that set has a row even without input rows."""
-    grouped = _grouped(node.args.get("group") or exp.Group())
-    return bool(grouped) and all(
-        isinstance(one, exp.Rollup | exp.Cube) or (isinstance(one, exp.GroupingSets) and exp.Tuple() in one.expressions)
-        for one in grouped
-    )
-
-
-def _grouped(group: exp.Expr) -> list[exp.Expr]:
-    """Returns the items of GROUP BY."""
-    return [one for part in ("expressions", "rollup", "cube", "grouping_sets") for one in group.args.get(part) or ()]
-
-
 def _with_total(node: exp.Select, type_of: TypeOf) -> exp.Select:
     """Returns the query plus its total if there are no rows; Spark omits that total."""
-    kinds = {key: type_of(key) for key in _keys(node.args["group"])}
+    kinds = {key: type_of(key) for key in keys_of(node.args["group"])}
 
     def total(part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Anonymous) and part.name.lower() in ("grouping", "grouping_id"):
@@ -356,18 +299,6 @@ def _above(node: exp.Expr) -> Iterator[exp.Expr]:
     while node.parent is not None:
         node = node.parent
         yield node
-
-
-def _keys(group: exp.Expr) -> list[exp.Expr]:
-    """Returns the expressions in all grouping sets."""
-    sets, found = _grouped(group), list[exp.Expr]()
-    while sets:
-        one = sets.pop()
-        if isinstance(one, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
-            sets += one.expressions
-        else:
-            found.append(one.unnest())
-    return found
 
 
 def _around(node: exp.Select, type_of: TypeOf, build: Callable[[exp.Select], exp.Expr]) -> exp.Select:

@@ -6,12 +6,12 @@ example, both drop the row. Elsewhere the query tests for NULL explicitly.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.sql.scope import OUTPUTS, RELATION
+from ducklake_lab.sql.scope import OUTPUTS, RELATION, Output
 from ducklake_lab.sql.spark.comparing import check_alike
 from ducklake_lab.sql.spark.nodes import call, is_null, number, text
 from ducklake_lab.sql.spark.stability import is_volatile
@@ -61,10 +61,10 @@ def among_all(translation: Translating, node: exp.Binary) -> exp.Expr:
     """Translates `x > ANY (SELECT …)` and `x > ALL (SELECT …)` with the smallest or largest value."""
     queried = node.expression
     query = _subquery(queried)
-    (output,) = queried.this.unnest().meta.get(OUTPUTS) or (None,)
-    if output is None or is_volatile(node):
+    outputs: Sequence[Output] = queried.this.unnest().meta.get(OUTPUTS) or ()
+    if len(outputs) != 1 or is_volatile(node):
         raise UnsupportedFeatureError(f"{type(queried).__name__.upper()} over this query is not supported on Spark.")
-    check_alike(translation, [translation.type_of(node.this), output.type])
+    check_alike(translation, [translation.type_of(node.this), outputs[0].type])
     member = exp.column(exp.to_identifier("member", quoted=True))
     rows = translation.translate(query)
     alias = exp.TableAlias(this=exp.to_identifier("members", quoted=True), columns=[member.this.copy()])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from sqlglot import exp
 
-from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.sql.spark import aggregates
 from ducklake_lab.sql.spark.comparing import check_equal, named
 from ducklake_lab.sql.spark.grouped import aggregated
@@ -19,11 +21,16 @@ _SECONDS = {"DAY": 86_400, "HOUR": 3_600, "MINUTE": 60, "SECOND": 1}
 def window(translation: Translating, node: exp.Window) -> exp.Expr:
     if node.this.name.lower() in aggregates.WINDOW_ONLY:
         node.set("spec", None)  # their frame has no effect, and Spark refuses it
-    spec = node.args.get("spec")
+    spec, around = node.args.get("spec"), node.find_ancestor(exp.Query)
     if node.args.get("exclude") or (spec is not None and spec.args.get("exclude")):
         raise UnsupportedFeatureError("EXCLUDE in a window is not supported on Spark.")
     if spec is not None and spec.text("kind").upper() == "GROUPS":
         raise UnsupportedFeatureError("GROUPS in a window is not supported on Spark.")
+    if next(
+        (one for one in node.find_all(exp.Window) if one is not node and one.find_ancestor(exp.Query) is around), None
+    ):
+        raise BindError("A window function takes no other one; compute that in a subquery.")
+    _check_bounds(spec)
     function, written, node = node.this, node, node.copy()
     node.set("this", None)
     _check_range(translation, node, spec)
@@ -37,7 +44,11 @@ def window(translation: Translating, node: exp.Window) -> exp.Expr:
     core = aggregate(function)
     if core is None:
         raise aggregates.refuse_over(function.sql(dialect="duckdb"))
-    if core.name.lower() in aggregates.WINDOW_ONLY and not node.args.get("order") and not node.args.get("alias"):
+    if (
+        core.name.lower() in (*aggregates.WINDOW_ONLY, "nth_value")
+        and not node.args.get("order")
+        and not node.args.get("alias")
+    ):
         # Spark requires an order where DuckDB does not
         node.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Null(), nulls_first=True)]))
 
@@ -74,6 +85,24 @@ def _check_range(translation: Translating, node: exp.Window, spec: exp.Expr | No
         raise UnsupportedFeatureError(
             "RANGE by a distance is supported on Spark for whole numbers, and times without a zone by days or less."
         )
+
+
+def _check_bounds(spec: exp.Expr | None) -> None:
+    """Raises if a frame may be empty, or has computed bounds, which Spark has not."""
+    if spec is None:
+        return
+    places: list[float] = []
+    for part, sign in (("start", -1), ("end", 1)):
+        bound, side = spec.args.get(part), spec.text(f"{part}_side").upper()
+        if not isinstance(bound, exp.Expr):
+            places.append(0.0 if str(bound).upper() == "CURRENT ROW" else sign * inf)
+            continue
+        distance = bound.this if isinstance(bound, exp.Interval) else bound
+        if not (isinstance(distance, exp.Literal) and distance.name.replace(".", "", 1).isdigit()):
+            raise UnsupportedFeatureError("Computed bounds of a window are not supported on Spark.")
+        places.append(float(distance.name) * (-1 if side == "PRECEDING" else 1))
+    if places[0] > places[1]:
+        raise UnsupportedFeatureError("A frame that ends before it begins is not supported on Spark.")
 
 
 def _is_amount(bound: object) -> bool:
