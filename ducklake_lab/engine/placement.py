@@ -43,6 +43,7 @@ class Limits:
         row_ids: most rows of local files whose ids alone a restore compares in process; each takes 32 bytes.
         deletions: most rows of a statement on Spark whose positions are fetched, and written to delete files without a job.
         task_rows: most changed rows on Spark that one task writes, without a shuffle.
+        fetched_rows: most changed rows of plain Spark that are fetched, and written in process.
     """
 
     look: int = 256_000_000
@@ -56,6 +57,7 @@ class Limits:
     row_ids: int = 10_000_000
     deletions: int = 100_000
     task_rows: int = 200_000
+    fetched_rows: int = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,10 @@ class Placing:
     def fetches_positions(self, count: int) -> bool:
         """Whether positions of deletions on Spark are fetched, because a job takes longer than their transfer."""
         return count <= self.limits.deletions
+
+    def fetches_changed_rows(self, count: int) -> bool:
+        """Whether changed rows of plain Spark are fetched, because a job takes longer than writing them in process."""
+        return count <= self.limits.fetched_rows
 
     def writes_in_one_task(self, count: int) -> bool:
         """Whether one task writes changed rows on Spark, because a shuffle takes longer."""

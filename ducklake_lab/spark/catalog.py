@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 from uuid import uuid4
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from py4j.java_gateway import JavaClass, JavaObject  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -37,6 +37,8 @@ class Owner(Protocol):
 
 #: The owners of catalogs by key. A session that nobody holds lets its catalogs go.
 _owners: WeakValueDictionary[str, Owner] = WeakValueDictionary()
+#: The keys of catalogs by session and name.
+_keys: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
 
 
 class _Callback:
@@ -76,7 +78,7 @@ def fault(spark: SparkSession, name: str, owner: Owner) -> DuckLakeError | None:
         return UnsupportedFeatureError(f"The Spark catalog {name} is not supported here: {reason}.")
     if name.casefold() == "spark_catalog" or not _NAME.fullmatch(name):
         return UsageError(f'"{name}" cannot name a catalog of Spark; attach the lake under an alias such as lake.')
-    other = _owners.get(spark.conf.get(_setting(name) + ".key", None) or "")
+    other = _owners.get(_keys.get(spark, {}).get(name, ""))
     if spark.conf.get(_setting(name), None) not in (None, _CLASS) or other not in (None, owner):
         return UsageError(f"Spark has a catalog {name} already; attach the lake under another alias.")
     return None
@@ -90,7 +92,7 @@ def install(spark: SparkSession, name: str, owner: Owner, describe: Describe) ->
         bridge.watch(JavaObject("GATEWAY_SERVER", gateway._gateway_client))
     ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     # Spark keeps a catalog with its first settings
-    key = spark.conf.get(_setting(name) + ".key", None) or uuid4().hex
+    key = _keys.setdefault(spark, {}).setdefault(name, uuid4().hex)
     _owners[key] = owner
     bridge.register(key, _Callback(spark, name, key, describe))
     bridge.install(spark._jsparkSession)
@@ -99,13 +101,15 @@ def install(spark: SparkSession, name: str, owner: Owner, describe: Describe) ->
 
 
 def forget(spark: SparkSession, name: str, owner: Owner) -> None:
-    """Lets a catalog go; Spark keeps its name."""
+    """Lets a catalog go, and takes its settings back; Spark keeps the catalog's name."""
     if not is_alive(spark):
         return
-    key = spark.conf.get(_setting(name) + ".key", None)
+    key = _keys.get(spark, {}).get(name)
     if key is not None and _owners.get(key) is owner:
         del _owners[key]
         _classes(spark).ducklakelab.Bridge.forget(key)
+        for setting in (_setting(name), _setting(name) + ".key"):
+            spark.conf.unset(setting)
 
 
 def _setting(name: str) -> str:

@@ -78,8 +78,10 @@ def test_every_block_is_of_a_kind_that_is_run_or_shown(page: Path):
 
 @pytest.mark.sampled(5)
 @pytest.mark.parametrize("page", [page for page in pages() if code(page)], ids=lambda page: str(page.relative_to(DOCS)))
-def test_code_of_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path):
+def test_code_of_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, request: pytest.FixtureRequest):
     """A page is a notebook in an empty folder; SQL without a magic is DuckDB's own."""
+    if page.name == "from-spark.md":
+        request.getfixturevalue("spark_jar")
     cells, plain = [], []
     for block in code(page):
         if block.language == "sql" and not block.text.startswith("%"):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.engine.placement import Limits
 from tests.spark.catalogs import SparkLake, spark_lake
 
 
@@ -159,10 +160,8 @@ def test_merges_of_a_dataframe(lake: SparkLake) -> None:
         )
 
 
-def test_many_changed_rows_are_written_by_spark(lake: SparkLake, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ducklake_lab.session.spark_tables import writing
-
-    monkeypatch.setattr(writing, "_FEW_ROWS", 10)
+def test_many_changed_rows_are_written_by_spark(lake: SparkLake) -> None:
+    lake.session._placing.limits = Limits(fetched_rows=10)
     lake.session.sql("CREATE TABLE t AS SELECT i AS k, 'v' || i AS v, uuid() AS u FROM range(2000) r(i)")
     steps(
         lake,

@@ -167,7 +167,7 @@ def _with_places(frame: DataFrame, table: Table, request: Request) -> DataFrame:
 
 def _matched(parts: Parts, transaction: Transaction, table: Table, frame: DataFrame, count: int) -> Matched:
     rows: Rows = OnSpark(frame)
-    if parts.engine.placing.writes_in_one_task(count):
+    if parts.engine.placing.fetches_changed_rows(count):
         with parts.engine.running():
             rows = InMemory(rows.arrow())
     plan = parts.sources.scan(parts.lake, transaction.state, table)
