@@ -14,7 +14,7 @@ from weakref import WeakSet
 from pyspark.sql import SparkSession
 
 from ducklake_lab.datasource.source import DuckLakeDataSource
-from ducklake_lab.spark import workers
+from ducklake_lab.spark.workers import packages
 
 __all__ = ["DuckLakeDataSource", "register"]
 
@@ -24,7 +24,7 @@ _registered: WeakSet[SparkSession] = WeakSet()
 def register(spark: SparkSession) -> SparkSession:
     """Registers `format("ducklake")` with a SparkSession, once: Spark takes a second for it."""
     if spark not in _registered:
-        workers.send(spark)
+        packages.send(spark)
         spark.dataSource.register(DuckLakeDataSource)
         _registered.add(spark)
     return spark

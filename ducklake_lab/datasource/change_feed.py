@@ -13,9 +13,9 @@ from ducklake_lab.engine import changes
 from ducklake_lab.errors import UsageError
 from ducklake_lab.scan.changes import plan_feed
 from ducklake_lab.scan.plan import ChangePlan
-from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.spark.frames import arrow_for_spark
 from ducklake_lab.spark.types import table_schema
+from ducklake_lab.spark.workers.start import begin_task
 
 #: Columns before those of the table.
 _BEFORE = (

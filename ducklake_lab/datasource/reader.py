@@ -15,9 +15,9 @@ from ducklake_lab.errors import UsageError
 from ducklake_lab.model.predicates import And, Predicate
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_scan
-from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.spark.frames import arrow_for_spark
 from ducklake_lab.spark.types import table_schema
+from ducklake_lab.spark.workers.start import begin_task
 
 #: Bytes of Parquet that one task reads, unless a single file is larger.
 _TASK_BYTES = 128 << 20

@@ -27,8 +27,8 @@ from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import WrittenFile
 from ducklake_lab.model.staged import ROW_ID
 from ducklake_lab.scan.planner import plan_scan
-from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.spark.overwriting import SETTING, OverwriteMode, overwrite_mode
+from ducklake_lab.spark.workers.start import begin_task
 from ducklake_lab.storage import Storage
 from ducklake_lab.transaction.batches import BatchCommittedError, StreamBatch, check_not_committed
 from ducklake_lab.transaction.commit import commit

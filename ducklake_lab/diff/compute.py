@@ -26,9 +26,9 @@ from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.history import HistoryEntry
 from ducklake_lab.scan.changes import compare
 from ducklake_lab.scan.history import lake_history
-from ducklake_lab.scan.live import count_rows, live_rows
 from ducklake_lab.scan.plan import ChangePlan, ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_scan
+from ducklake_lab.scan.visible_counts import count_rows, live_rows
 
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import SparkSession

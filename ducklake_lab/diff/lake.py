@@ -20,9 +20,9 @@ from ducklake_lab.hooks import hook
 from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.history import HistoryEntry
 from ducklake_lab.model.state import CatalogState
+from ducklake_lab.scan.changed_tables import touched_tables
 from ducklake_lab.scan.counts import TableCounts, table_counts
 from ducklake_lab.scan.history import lake_history
-from ducklake_lab.scan.touched import touched_tables
 
 TableKind = Literal["created", "dropped", "altered", "changed"]
 _KINDS: tuple[TableKind, ...] = ("dropped", "created", "altered", "changed")

@@ -103,11 +103,11 @@ class SparkEngine:
 
     def handed_out(self, frame: DataFrame) -> DataFrame:
         """Returns a DataFrame of the user's session with the same rows."""
-        from ducklake_lab.spark import workers
         from ducklake_lab.spark.frames import of_session
+        from ducklake_lab.spark.workers import packages
 
         user = self.users_session()
-        workers.send(user)
+        packages.send(user)
         return of_session(user, frame)
 
     def close(self) -> None:
@@ -132,9 +132,9 @@ class SparkEngine:
         """Whether Python workers can run DuckDB; assumed before Spark runs."""
         if self.session is None:
             return True
-        from ducklake_lab.spark import workers
+        from ducklake_lab.spark.workers import packages
 
-        return workers.fault(self.session) is None
+        return packages.fault(self.session) is None
 
     def temporary_view(self, name: str) -> Rows | None:
         """Returns a temporary view by name; None if there is none, or Spark does not run."""

@@ -14,7 +14,7 @@ from ducklake_lab.files.options import write_options
 from ducklake_lab.maintenance.rewriting import Rewrite, new_path, rewrite_all
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.staged import Compaction
-from ducklake_lab.scan.candidates import Candidate, columns_of, read_candidates, scan_of
+from ducklake_lab.scan.rewritable_files import Candidate, columns_of, read_candidates, scan_of
 from ducklake_lab.transaction.transaction import Transaction
 
 

@@ -61,7 +61,7 @@ def rewrite_all(rewrites: Sequence[Rewrite], engines: Engines) -> list[WrittenFi
         files = [file for item in rewrites for file in item.files]
         if engines.placing.place(facts_of(files, purpose="change")).is_here:
             return [rewrite(item) for item in rewrites]
-        from ducklake_lab.spark.tasks import run_tasks
+        from ducklake_lab.spark.workers.tasks import run_tasks
 
         with engines.running() as session:
             return run_tasks(session, rewrite, rewrites)

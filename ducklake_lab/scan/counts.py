@@ -16,8 +16,8 @@ from ducklake_lab.catalog.files import among, read_data_files, table_folders, vi
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.model.quoting import quote_identifier
-from ducklake_lab.scan.live import FileRows, count_rows
 from ducklake_lab.scan.planner import scan_files
+from ducklake_lab.scan.visible_counts import FileRows, count_rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from ducklake_lab.catalog.tables import visible
 from ducklake_lab.collecting import without_collecting
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.scan.counts import in_one, inlined_rows, read_uncertain
-from ducklake_lab.scan.live import FileRows
+from ducklake_lab.scan.visible_counts import FileRows
 
 
 @dataclass(frozen=True, slots=True)

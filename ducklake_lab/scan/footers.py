@@ -14,8 +14,8 @@ from ducklake_lab.errors import DataFileError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.mapping import ColumnMapping, NameMapping
 from ducklake_lab.parallel import in_parallel
-from ducklake_lab.scan.kept_reads import KeptReads
 from ducklake_lab.scan.plan import ScanFile
+from ducklake_lab.scan.read_cache import KeptReads
 from ducklake_lab.storage import Storage
 
 _FIELD_ID = b"PARQUET:field_id"

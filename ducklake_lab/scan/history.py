@@ -24,9 +24,9 @@ from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.transforms import parse_transform
 from ducklake_lab.scan.alterations import alterations, view_alterations
 from ducklake_lab.scan.details import FileDetails
-from ducklake_lab.scan.live import count_rows
-from ducklake_lab.scan.movements import Movement, movements
 from ducklake_lab.scan.planner import scan_files
+from ducklake_lab.scan.snapshot_volumes import Movement, movements
+from ducklake_lab.scan.visible_counts import count_rows
 
 _READABLE = {
     "dropped_schema": "dropped schema {}",

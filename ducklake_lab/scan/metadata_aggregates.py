@@ -17,8 +17,8 @@ from ducklake_lab.model.entries import Column
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.statistics import kept, null_count
 from ducklake_lab.model.values import decode
-from ducklake_lab.scan.live import count_rows
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
+from ducklake_lab.scan.visible_counts import count_rows
 
 #: Most rows of a file, and for each of its bytes, that an answer takes from the catalog. Row groups of DuckDB need a byte
 #: for less than a thousand rows.

@@ -25,8 +25,8 @@ from ducklake_lab.model.positions import Positions, ascending
 from ducklake_lab.parallel import in_parallel
 from ducklake_lab.scan.encryption import encryption_sql
 from ducklake_lab.scan.footers import field_id
-from ducklake_lab.scan.kept_reads import KeptReads
 from ducklake_lab.scan.plan import DeletedRows, ScanFile
+from ducklake_lab.scan.read_cache import KeptReads
 from ducklake_lab.storage import Storage
 
 #: Storage of reads that are kept from call to call.

@@ -23,9 +23,9 @@ from ducklake_lab.model.entries import ROW_ID_COLUMN, Table
 from ducklake_lab.model.files import WrittenFile
 from ducklake_lab.model.types import DataType
 from ducklake_lab.object_access import granted
-from ducklake_lab.spark import workers
-from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.spark.errors import marking
+from ducklake_lab.spark.workers import packages
+from ducklake_lab.spark.workers.start import begin_task
 from ducklake_lab.storage import Storage
 
 #: Types that Spark's own writer stores as the format requires; the parts of lists and maps would have no field ids.
@@ -89,7 +89,7 @@ def write(
     Returns:
         One entry per file, with the texts of its keys; paths are relative to the folder.
     """
-    workers.check(frame.sparkSession)
+    packages.check(frame.sparkSession)
     ids = [F.col(ROW_ID_COLUMN).alias(f"c{len(table.columns)}")] if keeps_ids else []
     prepared = frame.select(*(f"c{i}" for i in range(len(table.columns))), *ids, *keys)
     task = _task(table, folder, len(keys), keeps_ids, options)

@@ -18,8 +18,8 @@ from ducklake_lab.model.staged import FILE_ID, POSITION
 from ducklake_lab.object_access import granted
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.scan.positions import check_files
-from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.spark.errors import marking
+from ducklake_lab.spark.workers.start import begin_task
 from ducklake_lab.storage import Storage, is_local, join
 
 _storage = Storage()

@@ -13,9 +13,9 @@ from ducklake_lab.duckdb.casting import carried_as, decimal_sql, through, typed_
 from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import ON_SPARK, DataType, from_field
-from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.spark.runtime import is_connect
 from ducklake_lab.spark.types import from_spark, spark_type
+from ducklake_lab.spark.workers.start import begin_task
 
 #: DuckDB types for values that Spark accepts, by the name of a type that it does not accept.
 _CASTS = {

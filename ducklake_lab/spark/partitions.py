@@ -19,9 +19,9 @@ from ducklake_lab.model.entries import Table
 from ducklake_lab.model.transforms import Bucket, CalendarPart, EpochCount, Identity, Transform
 from ducklake_lab.model.transforms.bucket import hashed_form
 from ducklake_lab.model.types import DataType
-from ducklake_lab.spark import workers
-from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.spark.types import from_micros, micros_of
+from ducklake_lab.spark.workers import packages
+from ducklake_lab.spark.workers.start import begin_task
 
 # Spark reads an empty text in folder names as NULL, so values have a prefix
 _VALUE, _NULL = "v", "n"
@@ -58,7 +58,7 @@ def with_keys(frame: DataFrame, table: Table) -> DataFrame:
     for name, (column, transform) in zip(key_names(table), partition_keys(table), strict=True):
         value = F.col(frame.columns[table.columns.index(column)])
         if isinstance(transform, Bucket):
-            workers.check(frame.sparkSession)
+            packages.check(frame.sparkSession)
         text = F.concat(F.lit(_VALUE), _key(value, transform, column.data_type).cast("string"))
         keys.append(F.when(value.isNull(), F.lit(_NULL)).otherwise(text).alias(name))
     return frame.select("*", *keys)

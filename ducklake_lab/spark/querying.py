@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ducklake_lab.duckdb.evaluation import Evaluation
 from ducklake_lab.errors import SparkError, UnsupportedFeatureError
-from ducklake_lab.spark import evaluating
+from ducklake_lab.spark import duckdb_expressions
 from ducklake_lab.spark.errors import message_of, translate_error
 from ducklake_lab.spark.runtime import drop_view, is_connect
 
@@ -41,7 +41,7 @@ def run(
     Raises:
         UnsupportedFeatureError: Spark cannot plan the query.
     """
-    evaluating.register(spark, evaluations)
+    duckdb_expressions.register(spark, evaluations)
     text, args = sql, dict(params) if params else None
     for name, view in (views or {}).items():
         text = text.replace(f"`{name}`", f"`{view}`")

@@ -50,7 +50,7 @@ from ducklake_lab.scan.positions import (
     newly_deleted_positions,
     pack,
 )
-from ducklake_lab.spark import in_workers, listing, mapped
+from ducklake_lab.spark import added_files, duckdb_reads, listing
 from ducklake_lab.spark.frames import from_arrow_table
 from ducklake_lab.spark.objects import reach
 from ducklake_lab.spark.types import FIELD_ID, differs, from_stored, spark_type, stored_field
@@ -150,7 +150,7 @@ def _scans(
     """
     files = with_columns_by_place(plan.columns, files, _storage)
     beyond = {f.path for f in files if f.data_file.encryption_key is not None or listing.is_hidden(f.path)}
-    beyond |= mapped.beyond_spark(plan.columns, files, _storage)
+    beyond |= added_files.beyond_spark(plan.columns, files, _storage)
     beyond |= under_other_names(plan.columns, files, _storage)
     beyond |= _without_zones(plan, files)
     if any(part.type in ("timestamp_ms", "timestamp_ns") for column in plan.columns for part in column.walk()):
@@ -171,7 +171,7 @@ def _scans(
         bits = {file.path: positions[file.path] for file in group} if has_positions else {}
         scans.append(_scan(spark, plan, group, absent, virtual, bits, keep_deleted, snapshots or {}))
     if others:
-        scans.append(in_workers.scan(spark, plan, others, virtual, positions, keep_deleted, snapshots or {}))
+        scans.append(duckdb_reads.scan(spark, plan, others, virtual, positions, keep_deleted, snapshots or {}))
     return scans
 
 
@@ -210,7 +210,7 @@ def _scan(
     fields = [stored_field(column, names[column.column_id]) for column in present]
     reach(spark, (file.path for file in files))
     if mapping is not None:
-        fields = mapped.read_fields(plan.columns, mapping)
+        fields = added_files.read_fields(plan.columns, mapping)
     bounded = files[0].is_bounded
     has_ids = virtual and mapping is None
     if has_ids:
@@ -237,7 +237,7 @@ def _scan(
         info = [F.col(_FILE), F.col(_INDEX)]
     if mapping is not None:
         outputs = [
-            mapped.output(column, mapping, frame, None if column.initial_default is None else _default(column))
+            added_files.output(column, mapping, frame, None if column.initial_default is None else _default(column))
             for column in plan.columns
         ]
     else:
@@ -342,7 +342,7 @@ def _file_table(
 def _path_table(spark: SparkSession, files: Sequence[ScanFile], sizes: Sequence[int] | None) -> DataFrame:
     """Returns a DataFrame with the values in the files' paths, by key."""
     values = [[(str(column), text) for column, text in path_values(file)] for file in files]
-    return _by_key(spark, files, sizes, {mapped.PATH_VALUES: pa.array(values, pa.map_(pa.string(), pa.string()))})
+    return _by_key(spark, files, sizes, {added_files.PATH_VALUES: pa.array(values, pa.map_(pa.string(), pa.string()))})
 
 
 def _by_key(

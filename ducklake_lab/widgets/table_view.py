@@ -14,7 +14,7 @@ from ducklake_lab.redaction import hide
 from ducklake_lab.widgets import values
 from ducklake_lab.widgets.arrow import pack
 from ducklake_lab.widgets.chart_view import PLACE_OF_DRAWING, answer, picture
-from ducklake_lab.widgets.handing_over import file_of, offered
+from ducklake_lab.widgets.downloads import file_of, offered
 from ducklake_lab.widgets.html import (
     DOT,
     clip,

@@ -11,7 +11,7 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.model.deletion_vectors import decode, encode
 from ducklake_lab.scan import positions
-from ducklake_lab.scan.kept_reads import KeptReads
+from ducklake_lab.scan.read_cache import KeptReads
 from tests.interop.comparing import attach, detach, our_history, reference_history
 
 pytestmark = pytest.mark.sampled(4)

@@ -14,7 +14,7 @@ import ducklake_lab as dl
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.errors import ConstraintError, DataFileError, SqlError
 from ducklake_lab.session.rows.sources import Sources
-from ducklake_lab.spark import in_workers
+from ducklake_lab.spark import duckdb_reads
 
 pytestmark = pytest.mark.sampled(4)
 
@@ -87,7 +87,7 @@ def _changed(session: dl.Session, change: str, way: str, monkeypatch: pytest.Mon
 @pytest.mark.anywhere
 def test_large_files_are_read_in_parts(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "engine", "spark")
-    monkeypatch.setattr(in_workers, "_TASK_BYTES", 1500)
+    monkeypatch.setattr(duckdb_reads, "_TASK_BYTES", 1500)
     tasks = _count_tasks(monkeypatch)
     before = session.sql("SELECT count(*), count(DISTINCT rowid) FROM t WHERE i < 200").fetchall()
     assert session.sql("UPDATE t SET added = -7 WHERE i < 200").fetchall() == [(before[0][0],)]
@@ -99,7 +99,7 @@ def test_small_files_share_a_task(session: dl.Session, monkeypatch: pytest.Monke
     monkeypatch.setattr(session, "engine", "spark")
     tasks = _count_tasks(monkeypatch)
     session.sql("DELETE FROM t WHERE rowid % 50 = 1")
-    monkeypatch.setattr(in_workers, "_SMALL_BYTES", 1)
+    monkeypatch.setattr(duckdb_reads, "_SMALL_BYTES", 1)
     session.sql("DELETE FROM t WHERE rowid % 50 = 2")
     assert session.sql("SELECT count(*) FROM t WHERE rowid % 50 IN (1, 2)", engine="duckdb").fetchall() == [(0,)]
     assert tasks == [1, 2]
@@ -136,13 +136,13 @@ def test_errors_of_workers_are_one_line_and_leave_nothing(session: dl.Session, m
 def _count_tasks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Tasks of each job that reads in workers."""
     counts: list[int] = []
-    original = in_workers._in_tasks
+    original = duckdb_reads._in_tasks
 
     def counted(spark: Any, pieces: Any, schema: Any) -> Any:
         counts.append(len(pieces))
         return original(spark, pieces, schema)
 
-    monkeypatch.setattr(in_workers, "_in_tasks", counted)
+    monkeypatch.setattr(duckdb_reads, "_in_tasks", counted)
     return counts
 
 

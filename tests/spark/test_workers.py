@@ -16,9 +16,9 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
-from ducklake_lab.spark import workers
 from ducklake_lab.spark.errors import translate_error
-from ducklake_lab.spark.tasks import run_tasks
+from ducklake_lab.spark.workers import packages
+from ducklake_lab.spark.workers.tasks import run_tasks
 from tests.cluster import standalone_cluster
 
 pytestmark = pytest.mark.sampled(4)
@@ -46,11 +46,12 @@ _SCRIPT = """
 import json, sys
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.session import Session
-from ducklake_lab.spark import runtime, workers
+from ducklake_lab.spark import runtime
+from ducklake_lab.spark.workers import packages
 
 config, folder = json.loads(sys.argv[1]), sys.argv[2]
 spark = runtime.start(config)
-found = {"fault": workers.fault(spark)}
+found = {"fault": packages.fault(spark)}
 with Session(spark=spark, engine="spark") as session:
     session.attach(f"ducklake:{folder}/l.ducklake", alias="l", data_path=f"{folder}/data")
     session.sql("USE l; CREATE TABLE t AS SELECT i FROM range(2000) r(i); CREATE TABLE u (k UUID, l INTEGER[])")
@@ -113,16 +114,16 @@ def test_what_workers_lack_is_said_and_sparks_reader_serves(cluster: dict[str, s
 
 def test_what_workers_need_is_what_the_package_needs() -> None:
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    assert set(workers.NEEDED.values()) <= set(project["dependencies"])
+    assert set(packages.NEEDED.values()) <= set(project["dependencies"])
 
 
 def test_a_local_spark_is_not_asked(spark: Any, pytestconfig: pytest.Config) -> None:
     if pytestconfig.getoption("--spark") == "cluster":
         pytest.skip("a cluster is asked")
-    workers.send(spark)
-    workers.check(spark)
-    assert spark not in workers._faults
-    assert spark not in workers._sent
+    packages.send(spark)
+    packages.check(spark)
+    assert spark not in packages._faults
+    assert spark not in packages._sent
 
 
 def _no_package(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

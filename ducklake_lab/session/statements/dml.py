@@ -30,9 +30,9 @@ from ducklake_lab.model.entries import ROW_ID_COLUMN, Table
 from ducklake_lab.model.files import WrittenDeletes, WrittenFile
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, VIRTUAL_COLUMNS
-from ducklake_lab.scan.live import live_rows
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_written
+from ducklake_lab.scan.visible_counts import live_rows
 from ducklake_lab.session.names.attached_lakes import Lakes, Place
 from ducklake_lab.session.names.stored_definitions import with_plain_sort_keys
 from ducklake_lab.session.rows.result import RunInfo
@@ -234,7 +234,7 @@ class Dml:
         query = self._sources.row_query(plan, loaded)
         if query is None:
             return None
-        from ducklake_lab.spark import in_workers
+        from ducklake_lab.spark import duckdb_reads
         from ducklake_lab.spark.frames import from_arrow_table
 
         here = None
@@ -242,7 +242,7 @@ class Dml:
             inlined = Scan(replace(target, files=()), virtual=True)
             here = self._sources.run_in_process(plan, {query.view: inlined}).table
         with self._engine.running() as spark:
-            frame = in_workers.select(spark, target, query)
+            frame = duckdb_reads.select(spark, target, query)
             return frame if here is None else frame.union(from_arrow_table(spark, here))
 
     def delete_matched(self, table: Table, matched: Matched) -> None:

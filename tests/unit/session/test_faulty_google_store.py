@@ -13,7 +13,7 @@ from pyarrow import fs
 import ducklake_lab as dl
 from ducklake_lab import filesystems
 from ducklake_lab.errors import DataFileError
-from ducklake_lab.scan.kept_reads import KeptReads
+from ducklake_lab.scan.read_cache import KeptReads
 from ducklake_lab.storage import Storage
 from tests.faulty_google_store import WRITES, FaultyGoogleStore, How, Kind, faulty_google_store
 

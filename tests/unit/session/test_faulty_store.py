@@ -14,7 +14,7 @@ from pyarrow import fs
 import ducklake_lab as dl
 from ducklake_lab import filesystems
 from ducklake_lab.errors import DataFileError
-from ducklake_lab.scan.kept_reads import KeptReads
+from ducklake_lab.scan.read_cache import KeptReads
 from ducklake_lab.storage import Storage
 
 pytest.importorskip("moto.server", reason="moto[s3,server] is not installed")

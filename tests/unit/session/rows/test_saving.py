@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import ducklake_lab as dl
 from ducklake_lab.session.rows import result as result_module
 from ducklake_lab.session.rows import saving
-from ducklake_lab.widgets import handing_over
+from ducklake_lab.widgets import downloads
 from ducklake_lab.widgets.table_view import ResultBrowser
 from tests.sampling import examples
 
@@ -202,17 +202,17 @@ def test_a_browser_is_handed_what_is_seen_and_no_more_than_it_takes(
     assert about == {"name": "Result.csv", "media": "text/csv"}
     assert content.decode().split() == ["i", *[str(i) for i in range(1000) if "99" in str(i)]]
     assert [kind for kind, _ in browser.kinds] == ["csv", "parquet", "xlsx"]
-    monkeypatch.setattr(handing_over, "MOST_BYTES", 30)
+    monkeypatch.setattr(downloads, "MOST_BYTES", 30)
     with pytest.raises(
         dl.UsageError,
         match=r'The CSV file has .* more than the 30 B that a browser is handed; in Python, save\("rows.csv"\)',
     ):
         browser.answer_download({"kind": "csv"})
-    monkeypatch.setattr(handing_over, "MOST_EXCEL_VALUES", 5)
+    monkeypatch.setattr(downloads, "MOST_EXCEL_VALUES", 5)
     with pytest.raises(dl.UsageError, match=r"19 values are more than the 5 of an Excel file"):
         browser.answer_download({"kind": "xlsx"})
     monkeypatch.setattr(saving, "writes_excel", lambda: False)
-    assert [kind for kind, _ in handing_over.offered()] == ["csv", "parquet"]
+    assert [kind for kind, _ in downloads.offered()] == ["csv", "parquet"]
     with pytest.raises(dl.UnsupportedFeatureError, match="pip install openpyxl"):
         session.sql("SELECT 1 AS i").view().save("rows.xlsx")
 

@@ -10,9 +10,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from ducklake_lab.object_access import granted
-from ducklake_lab.spark import workers
-from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.spark.errors import marking
+from ducklake_lab.spark.workers import packages
+from ducklake_lab.spark.workers.start import begin_task
 
 Item = TypeVar("Item")
 Found = TypeVar("Found")
@@ -20,7 +20,7 @@ Found = TypeVar("Found")
 
 def run_tasks(spark: SparkSession, function: Callable[[Item], Found], items: Sequence[Item]) -> list[Found]:
     """Returns the function's result for each item, computed by executors; function, items and results are pickled."""
-    workers.check(spark)
+    packages.check(spark)
     accesses = granted()
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -23,11 +23,11 @@ from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.object_access import granted
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.positions import check_files, deleted_positions, distinct_paths
-from ducklake_lab.spark import workers
-from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.spark.errors import marking
 from ducklake_lab.spark.frames import arrow_for_spark
 from ducklake_lab.spark.types import spark_type
+from ducklake_lab.spark.workers import packages
+from ducklake_lab.spark.workers.start import begin_task
 from ducklake_lab.storage import Storage
 
 _MAX_TASKS = 1000
@@ -112,7 +112,7 @@ def _within(positions: Positions, rows: tuple[int, int | None]) -> Positions:
 def _in_tasks(
     spark: SparkSession, pieces: Sequence[Callable[[], Iterator[pa.Table]]], schema: T.StructType
 ) -> DataFrame:
-    workers.check(spark)
+    packages.check(spark)
     numbers = spark.range(0, len(pieces), 1, min(len(pieces), _MAX_TASKS))
     return numbers.mapInArrow(_task(pieces), schema)
 

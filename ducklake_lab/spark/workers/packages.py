@@ -81,7 +81,7 @@ def _is_local(spark: SparkSession) -> bool:
 @cache
 def _archive() -> str:
     """Writes the modules of this package to a file that this process deletes at its end; returns its path."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     path = scratch() / "ducklake_lab.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for module in sorted(root.rglob("*.py")):

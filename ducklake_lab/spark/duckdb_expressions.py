@@ -13,12 +13,12 @@ from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.evaluation import ERROR, NULL, VALUE, Evaluation, connection, forgiving, rows_sql, value_sql
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
-from ducklake_lab.spark import workers
 from ducklake_lab.spark.arrow_writer import from_spark_sql
-from ducklake_lab.spark.begin_task import begin_task
 from ducklake_lab.spark.frames import for_spark_sql, with_variants
 from ducklake_lab.spark.row_errors import error_of, with_errors
 from ducklake_lab.spark.types import arrow_type, spark_type
+from ducklake_lab.spark.workers import packages
+from ducklake_lab.spark.workers.start import begin_task
 
 
 def register(spark: SparkSession, evaluations: Iterable[Evaluation]) -> None:
@@ -32,7 +32,7 @@ def register(spark: SparkSession, evaluations: Iterable[Evaluation]) -> None:
     for evaluation in evaluations:
         if evaluation.name in known:
             continue
-        workers.check(spark)
+        packages.check(spark)
         if not hasattr(F, "arrow_udf"):
             raise UnsupportedFeatureError(
                 f"DuckDB evaluates this in workers, which needs Spark 4.1 or newer: {evaluation.sql}"
