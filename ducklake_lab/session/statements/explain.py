@@ -67,7 +67,9 @@ def explain(operation: op.Operation, sources: Sources, *, analyze: bool = False)
                 lines.append(f"  files skipped by {source.predicate}")
         else:
             name = source.rows.shown if isinstance(source.rows, HandedInRows) else source.name
-            lines.append(f"{name}: {f'{rows.table.num_rows:,} rows' if isinstance(rows, InMemory) else 'rows by Spark'}")
+            lines.append(
+                f"{name}: {f'{rows.table.num_rows:,} rows' if isinstance(rows, InMemory) else 'rows by Spark'}"
+            )
     placement = Placement("catalog") if answer is not None else sources.placed(plan, loaded, info, purpose)
     here = placement.is_here
     if here:
