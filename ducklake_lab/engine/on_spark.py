@@ -13,7 +13,7 @@ import pyarrow as pa
 from ducklake_lab.duckdb.evaluation import Settings
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.engine.in_process import reader as local_reader
-from ducklake_lab.engine.placement import Engines, Placing
+from ducklake_lab.engine.placement import Engines
 from ducklake_lab.engine.rows import Columns, Here, InMemory, Rows, columns_of, delete_positions
 from ducklake_lab.engine.target import Target, Written
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
@@ -62,10 +62,6 @@ class OnSpark(Rows):
             return self.declared
         return [(field.name, from_spark(field.dataType)) for field in self.data.schema.fields]
 
-    @property
-    def _placing(self) -> Placing:
-        return self.engines.placing if self.engines is not None else Placing()
-
     def _running(self) -> AbstractContextManager[SparkSession]:
         return self.engines.running() if self.engines is not None else nullcontext(self.data.sparkSession)
 
@@ -79,6 +75,9 @@ class OnSpark(Rows):
         from ducklake_lab.spark.frames import of_session
 
         return of_session(spark, self.data)
+
+    def run_by(self, engines: Engines) -> OnSpark:
+        return replace(self, engines=engines)
 
     def near(self, most: int) -> Rows:
         if not self.data.isLocal():
@@ -145,6 +144,7 @@ class OnSpark(Rows):
     def write(self, target: Target, *, keeps_ids: bool = False, count: int | None = None) -> Written:
         from ducklake_lab.spark import writer
 
+        assert self.engines is not None  # the caller of a write knows the session's
         table, ordered = target.table, target.sorted is not None and not keeps_ids
         rows = self._sorted(target.sorted) if target.sorted is not None and ordered else self
         with self._running() as spark:
@@ -152,7 +152,7 @@ class OnSpark(Rows):
             if keeps_ids:
                 names = [_quoted(column.name) for column in table.columns]
                 frame = frame.select(*names, frame[ROW_ID].alias(ROW_ID_COLUMN))
-            few = count is not None and self._placing.writes_in_one_task(count)
+            few = count is not None and self.engines.placing.writes_in_one_task(count)
             files = writer.write(
                 spark,
                 frame.coalesce(1) if few else frame,
@@ -175,6 +175,7 @@ class OnSpark(Rows):
     def delete(self, target: Target, scan: ScanPlan, count: int) -> tuple[list[int], list[WrittenDeletes]]:
         from ducklake_lab.spark.deletes import write_deletes
 
+        assert self.engines is not None  # as in `write`
         files = {file.data_file.data_file_id: file for file in scan.files}
         folder, options, snapshot = target.folder, target.deletes, target.next_snapshot
         inlined_ids: list[int] = []
@@ -183,7 +184,7 @@ class OnSpark(Rows):
                 ids = self.data.where(self.data[FILE_ID].isNull()).select(ROW_ID).toArrow()
                 inlined_ids = ids.column(ROW_ID).to_pylist()
             in_files = self.data.where(self.data[FILE_ID].isNotNull()).select(FILE_ID, POSITION)
-            if not self._placing.fetches_positions(count):
+            if not self.engines.placing.fetches_positions(count):
                 return inlined_ids, write_deletes(spark, in_files, files, folder, options, snapshot)
             positions = in_files.toArrow()
         return inlined_ids, delete_positions(positions, target, scan)

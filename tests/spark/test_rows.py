@@ -58,3 +58,13 @@ def test_dataframes_are_appended(session: dl.Session, rows: int) -> None:
         (2 * rows, rows * (rows - 1), "new")
     ]
     assert rows > 10 or not list(session.table("t").files())
+
+
+def test_an_error_of_a_dataframe_is_one_line_and_leaves_nothing(session: dl.Session, tmp_path: Path) -> None:
+    session.sql("CREATE TABLE t (id BIGINT)")
+    frame = session.spark.range(30).selectExpr("if(id = 29, 'x', string(id)) AS id")
+    with pytest.raises(dl.ConstraintError, match=r"'x' is no BIGINT") as caught:
+        session.write(frame, "t")
+    assert "\n" not in str(caught.value)
+    assert session.sql("SELECT count(*) FROM t").fetchall() == [(0,)]
+    assert not list(tmp_path.rglob("*.parquet"))

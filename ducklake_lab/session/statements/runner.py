@@ -318,7 +318,7 @@ class Statements:
                 fitted = self._with_defaults_by_row(name, rows, table)
             else:
                 is_here = self._engine.placing.place(facts_of_rows([rows], "change")).is_here
-                near = rows.here() if is_here else rows.near(self._dml.few(table))
+                near = rows.here() if is_here else rows.run_by(self._engine).near(self._dml.few(table))
                 fitted = near.fit(columns, names.settings())
             transaction.is_one_statement = not self._lakes.in_transaction
             count = self._dml.append(table, fitted)
