@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ducklake_lab.engine.in_process import reader as local_reader
-from ducklake_lab.engine.rows import Columns, Here, InMemory, OnSpark, Query, Rows, unique_name
+from ducklake_lab.engine.on_spark import OnSpark
+from ducklake_lab.engine.rows import Columns, Here, InMemory, Query, Rows, unique_name
 from ducklake_lab.files.relation import is_direct, relation_of
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType

@@ -7,25 +7,32 @@ All that gives rows is `Rows`: an Arrow table, a query in process, a DataFrame, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ducklake_lab.duckdb.casting import cast_columns
 from ducklake_lab.duckdb.evaluation import Settings
 from ducklake_lab.engine.in_process import engine
-from ducklake_lab.errors import BindError
+from ducklake_lab.engine.in_process.python_rows import filled
+from ducklake_lab.engine.placement import Engines
+from ducklake_lab.engine.target import Target, Written
+from ducklake_lab.files.constraints import check_rows
+from ducklake_lab.files.deletes import write_matched
 from ducklake_lab.files.relation import Relation
-from ducklake_lab.model.quoting import quote_identifier, quote_text
+from ducklake_lab.files.sorting import sort_rows
+from ducklake_lab.files.writer import write_rows
+from ducklake_lab.model.entries import Column
+from ducklake_lab.model.files import WrittenDeletes
+from ducklake_lab.model.quoting import quote_identifier
+from ducklake_lab.model.staged import FILE_ID, ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType, from_field
-from ducklake_lab.scan.plan import ScanFile
-from ducklake_lab.sql import operations as op
-from ducklake_lab.sql import parse_query, plan_query
-from ducklake_lab.sql.plan import InputRows, NamedRows, Resolver, StoredMacro, StoredView
+from ducklake_lab.scan.plan import ScanFile, ScanPlan
 
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import DataFrame, SparkSession
@@ -93,6 +100,57 @@ class Rows(ABC):
         """
         return self.here().query(sql, **others)
 
+    def run_by(self, engines: Engines) -> Rows:
+        """Returns the rows with the engines that run their jobs: with progress, cancellation and one-line errors."""
+        return self
+
+    def near(self, most: int) -> Rows:
+        """Returns the rows in this process if they are at most that many and nothing need be computed; else the rows."""
+        return self
+
+    def rest(self, start: int) -> Rows:
+        """Returns the rows without their first columns."""
+        return self.here().rest(start)
+
+    def counts(self, column: str) -> dict[str, int]:
+        """Returns the number of rows by the text in a column."""
+        return self.here().counts(column)
+
+    def fit(self, columns: Sequence[Column], settings: Settings) -> Rows:
+        """Returns all columns of a table, in their types; matches names, and fills missing columns with their defaults.
+
+        Args:
+            settings: the settings of the session that casts and defaults depend on.
+
+        Raises:
+            ConstraintError: a value does not fit its column.
+        """
+        return self.here().fit(columns, settings)
+
+    def write(self, target: Target, *, keeps_ids: bool = False, count: int | None = None) -> Written:
+        """Writes the rows to data files, sorted if the table is; returns few rows instead. Creates no snapshot.
+
+        Args:
+            keeps_ids: the rows begin with the virtual columns, and keep their row ids; they are not sorted.
+            count: the number of rows, if it is known.
+
+        Raises:
+            ConstraintError: a row has NULL in a column that is NOT NULL.
+        """
+        return self.here().write(target, keeps_ids=keeps_ids, count=count)
+
+    def delete(self, target: Target, scan: ScanPlan, count: int) -> tuple[list[int], list[WrittenDeletes]]:
+        """Records the deletion of the rows, which begin with the virtual columns. Creates no snapshot.
+
+        Args:
+            scan: the read that gave the rows.
+            count: their number.
+
+        Returns:
+            The row ids of inlined rows, and an entry per data file with deletions.
+        """
+        return self.here().delete(target, scan, count)
+
 
 class Here(Rows):
     """Rows in this process, which DuckDB reads on demand."""
@@ -136,6 +194,42 @@ class Here(Rows):
         places = {path: place for rows in inputs.values() for path, place in rows.places.items()}
         return Query(Relation(f"WITH {named} SELECT * FROM ({sql})", tables, places))
 
+    def rest(self, start: int) -> Here:
+        table = self.arrow()
+        return InMemory(table.select(range(start, table.num_columns)))
+
+    def counts(self, column: str) -> dict[str, int]:
+        found = pc.value_counts(self.arrow().column(column)).to_pylist()  # faster than binding a query
+        return {entry["values"]: entry["counts"] for entry in found}
+
+    def fit(self, columns: Sequence[Column], settings: Settings) -> Here:
+        named = {column.name.casefold(): column.name for column in columns}
+        rows = self.arrow()
+        rows = rows.rename_columns([named[name.casefold()] for name in rows.column_names])
+        return InMemory(filled(rows, columns, dict(settings)["TimeZone"]))
+
+    def write(self, target: Target, *, keeps_ids: bool = False, count: int | None = None) -> Written:
+        table, found = target.table, self.arrow()
+        row_ids = found.column(ROW_ID).combine_chunks() if keeps_ids else None
+        first = len(VIRTUAL_COLUMNS) if keeps_ids else 0
+        types = {column.name: column.data_type for column in table.columns}
+        values = found.select(range(first, first + len(types))).rename_columns(list(types))
+        rows = cast_columns(values, types)
+        check_rows(table, rows)
+        if target.sorted is not None and not keeps_ids:
+            rows = sort_rows(rows, target.sorted, table.columns, [])
+        if target.inlines(rows):
+            return Written(rows.num_rows, rows, row_ids)
+        # a transfer to Spark would cost more
+        files = write_rows(table, rows, target.folder, target.options, row_ids)
+        return Written(rows.num_rows, files=files)
+
+    def delete(self, target: Target, scan: ScanPlan, count: int) -> tuple[list[int], list[WrittenDeletes]]:
+        found = self.arrow()
+        in_file = pc.is_valid(found.column(FILE_ID))
+        inlined_ids: list[int] = found.filter(pc.invert(in_file)).column(ROW_ID).to_pylist()
+        return inlined_ids, delete_positions(found.filter(in_file), target, scan)
+
 
 @dataclass(frozen=True)
 class Query(Here):
@@ -154,7 +248,7 @@ class Query(Here):
 
     @cached_property
     def columns(self) -> Columns:
-        return self.declared or _columns_of(
+        return self.declared or columns_of(
             engine.read_relation(replace(self.relation, sql=f"FROM ({self.relation.sql}) LIMIT 0"))
         )
 
@@ -176,7 +270,7 @@ class InMemory(Here):
 
     @cached_property
     def columns(self) -> Columns:
-        return _columns_of(self.table)
+        return columns_of(self.table)
 
     @cached_property
     def relation(self) -> Relation:
@@ -194,102 +288,12 @@ def unique_name() -> str:
     return f"_ducklake_rows_{next(_numbers)}"
 
 
-def _columns_of(table: pa.Table) -> list[tuple[str, DataType]]:
+def delete_positions(positions: pa.Table, target: Target, scan: ScanPlan) -> list[WrittenDeletes]:
+    """Records the deletion of rows by their data file and position; returns an entry per file."""
+    files = {file.data_file.data_file_id: file for file in scan.files}
+    deleted = {file_id: files[file_id] for file_id in pc.unique(positions.column(FILE_ID)).to_pylist()}
+    return write_matched(positions, deleted, target.folder, target.deletes, target.next_snapshot)
+
+
+def columns_of(table: pa.Table) -> list[tuple[str, DataType]]:
     return [(field.name, from_field(field)) for field in table.schema]
-
-
-@dataclass(frozen=True, eq=False)
-class OnSpark(Rows):
-    """Rows of a DataFrame, processed by Spark.
-
-    Attributes:
-        declared: the columns, if their types are known more precisely than Spark has them.
-    """
-
-    data: DataFrame
-    declared: tuple[tuple[str, DataType], ...] | None = None
-
-    @property
-    def is_on_spark(self) -> bool:
-        return True
-
-    @cached_property
-    def columns(self) -> Columns:
-        from ducklake_lab.spark.types import from_spark
-
-        if self.declared is not None:
-            return self.declared
-        return [(field.name, from_spark(field.dataType)) for field in self.data.schema.fields]
-
-    def here(self) -> Here:
-        from ducklake_lab.spark.frames import to_arrow_table
-
-        return InMemory(to_arrow_table(self.data))
-
-    def frame(self, spark: SparkSession) -> DataFrame:
-        from ducklake_lab.spark.frames import of_session
-
-        return of_session(spark, self.data)
-
-    def first(self, count: int, names: Sequence[str] | None = None) -> OnSpark:
-        quoted = ["`" + name.replace("`", "``") + "`" for name in self.data.columns[:count]]
-        kept = self.columns[:count]
-        frame = self.data.select(*quoted)
-        if names is None:
-            return OnSpark(frame, tuple(kept))
-        kinds = (kind for _, kind in kept)
-        return OnSpark(frame.toDF(*names), tuple(zip(names, kinds, strict=True)))
-
-    def pick(self, column: str, values: Sequence[str], without: Sequence[str]) -> OnSpark:
-        listed = ", ".join(quote_text(value) for value in values)
-        excluded = ", ".join(map(quote_identifier, without))
-        return self.query(f"SELECT * EXCLUDE ({excluded}) FROM rows WHERE {quote_identifier(column)} IN ({listed})")
-
-    def query(self, sql: str, **others: Rows) -> OnSpark:
-        from ducklake_lab.spark import querying
-
-        inputs: dict[str, Rows] = {"rows": self, **others}
-        spark = self.data.sparkSession
-        plan = plan_query(parse_query(sql), _Inputs({name: rows.columns for name, rows in inputs.items()}))
-        frames = {source.view: inputs[source.name.name].frame(spark) for source in plan.sources}
-        query = plan.for_spark()
-        frame = querying.run(spark, query.sql, query.evaluations, frames)
-        # from empty inputs, DuckDB determines the result types
-        empty = {
-            name: pa.schema([kind.field(column) for column, kind in rows.columns]).empty_table()
-            for name, rows in inputs.items()
-        }
-        return OnSpark(frame, tuple(_columns_of(engine.evaluate(sql, empty))))
-
-
-class _Inputs(Resolver):
-    """Resolves the inputs of a query for the planner; no other names are available."""
-
-    def __init__(self, inputs: Mapping[str, Columns]) -> None:
-        self._inputs = inputs
-
-    def table(self, name: op.TableName, at: op.At | None) -> NamedRows:
-        if name.name not in self._inputs:
-            raise BindError(f'A query over rows names "{name}", which is none of its inputs.')
-        return InputRows(self._inputs[name.name])
-
-    def function(self, name: op.TableName, args: Sequence[object], kwargs: Mapping[str, object]) -> Columns | None:
-        return None
-
-    def owns(self, name: op.TableName) -> bool:
-        return False
-
-    def describe(self, query: str) -> Sequence[tuple[str, DataType | None]] | None:
-        return None
-
-    def view(self, name: op.TableName, at: op.At | None) -> StoredView | None:
-        return None
-
-    def macro(self, name: op.TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
-        return None
-
-    def settings(self) -> Settings:
-        return (("TimeZone", "UTC"),)
-
-    def macros(self, place: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
-        return {}

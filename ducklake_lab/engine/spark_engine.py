@@ -8,8 +8,9 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from ducklake_lab.engine.on_spark import OnSpark
 from ducklake_lab.engine.placement import Placing
-from ducklake_lab.engine.rows import OnSpark, Rows
+from ducklake_lab.engine.rows import Rows
 from ducklake_lab.engine.turn import Turn
 
 if TYPE_CHECKING:

@@ -12,13 +12,14 @@ from typing import Any, Self
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ducklake_lab.engine.in_process.python_rows import filled, table_of
+from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.errors import BindError, UsageError, did_you_mean
 from ducklake_lab.model.entries import Column, Snapshot
 from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.defaults import with_defaults
 from ducklake_lab.session.statements.dml import Dml
-from ducklake_lab.session.statements.python_rows import filled, table_of
 from ducklake_lab.session.transactions.rerunning import on_what_is_known
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.transaction.transaction import Transaction
@@ -129,7 +130,7 @@ class Appender:
             table = self._lakes.parse(self._name).table()
             columns = with_defaults(self._sources.names, table)
             transaction.is_one_statement = not self._lakes.in_transaction
-            self._dml.append_arrow(table, self._rows(columns))
+            self._dml.append(table, InMemory(self._rows(columns)))
         return transaction
 
     def drop(self) -> None:

@@ -320,7 +320,7 @@ class Session(LakeInfo):
         Returns:
             The number of written rows.
         """
-        return write_rows(self._lakes, self._sources, self._statements, rows, table, mode, self.transaction)
+        return write_rows(self._lakes, self._statements, rows, table, mode, self.transaction)
 
     def upload(
         self,

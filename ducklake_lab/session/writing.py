@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Literal
 
-from ducklake_lab.engine.rows import OnSpark
+from ducklake_lab.engine.on_spark import OnSpark
 from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.session.names.attached_lakes import Lakes
-from ducklake_lab.session.rows.handed_in import rows_of
+from ducklake_lab.session.rows.handed_in import check_folded, rows_of
 from ducklake_lab.session.rows.result import Result
-from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.runner import Statements
 from ducklake_lab.sql import operations as op
-from ducklake_lab.sql import parse_query
 
 WriteMode = Literal["append", "overwrite", "create", "create_or_replace"]
 
 
 def write_rows(
     lakes: Lakes,
-    sources: Sources,
     statements: Statements,
     rows: object,
     table: str,
@@ -43,19 +40,11 @@ def write_rows(
         from ducklake_lab.spark.overwriting import check_static
 
         check_static(given.data)
-    view = sources.names.register(given)
-    query = parse_query(f"SELECT * FROM {view}")
-    try:
-        if mode in ("create", "create_or_replace"):
-            statement = op.CreateTable(name, query=query, replace=mode == "create_or_replace")
-            return statements.run(statement)
-        insert = op.Insert(name, columns=None, query=query.tree, by_name=True)
-        if mode == "append" or lakes.in_transaction:
-            if mode == "overwrite":
-                statements.run(op.Truncate(name))
-            return statements.run(insert)
-        with transaction():
-            statements.run(op.Truncate(name))
-            return statements.run(insert)
-    finally:
-        del sources.names.registered[view]
+    check_folded(given, "What you write")
+    if mode in ("create", "create_or_replace"):
+        return statements.create(name, given, replace=mode == "create_or_replace")
+    if mode == "append":
+        return statements.append(name, given)
+    with nullcontext() if lakes.in_transaction else transaction():
+        statements.run(op.Truncate(name))
+        return statements.append(name, given)

@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from ducklake_lab.engine.rows import InMemory, OnSpark, Rows
+from ducklake_lab.engine.on_spark import OnSpark
+from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.model.nanoseconds import nanoseconds_in
 from ducklake_lab.session.rows.result import Result
@@ -81,6 +82,14 @@ def _of_pandas(frame: Any, name: str) -> pa.Table:
     index = pa.Table.from_pandas(frame.index.to_frame(index=False)[levels], preserve_index=False)
     columns = [*index.columns, *found.columns]
     return pa.table(columns, schema=pa.schema([*index.schema, *found.schema]))
+
+
+def check_folded(rows: Rows, name: str) -> None:
+    """Raises UsageError if two column names differ only in case."""
+    folded = [column.casefold() for column, _ in rows.columns]
+    if len(set(folded)) < len(folded):
+        twice = next(column for column in folded if folded.count(column) > 1)
+        raise UsageError(f'{name} has two columns named "{twice}"; rename one of them.')
 
 
 def _check_names(names: Iterable[object], frame: str) -> None:

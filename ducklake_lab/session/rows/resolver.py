@@ -32,7 +32,7 @@ from ducklake_lab.session.names.read_states import At
 from ducklake_lab.session.names.stored_definitions import stored_macro, stored_view
 from ducklake_lab.session.names.system_tables import SystemTables
 from ducklake_lab.session.rows import logs
-from ducklake_lab.session.rows.handed_in import HandedIn
+from ducklake_lab.session.rows.handed_in import HandedIn, check_folded
 from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable, MetadataTable, SystemListing
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.sql import operations as op
@@ -348,10 +348,7 @@ class NameResolver:
             UsageError: two column names differ only in case.
         """
         name = self.new_view_name()
-        folded = [column.casefold() for column, _ in rows.columns]
-        if len(set(folded)) < len(folded):
-            twice = next(column for column in folded if folded.count(column) > 1)
-            raise UsageError(f'{shown} has two columns named "{twice}"; rename one of them.')
+        check_folded(rows, shown)
         self.registered[name] = HandedInRows(rows, shown)
         return name
 

@@ -14,8 +14,9 @@ import pyarrow as pa
 from ducklake_lab.duckdb.casting import cast_columns
 from ducklake_lab.duckdb.handing import arrow_table, pandas_frame, python_rows
 from ducklake_lab.duckdb.zones import in_zone, process_time_zone
+from ducklake_lab.engine.on_spark import OnSpark
 from ducklake_lab.engine.placement import Placement
-from ducklake_lab.engine.rows import InMemory, OnSpark, Rows
+from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.errors import UsageError
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.types import from_field
@@ -191,7 +192,7 @@ class Result:
 
     def rows(self) -> Rows:
         """Returns the rows for other statements; computes nothing on Spark."""
-        return InMemory(self.carried()) if self.in_process else OnSpark(self.spark())
+        return InMemory(self.carried()) if self.in_process else OnSpark(self.spark(), engines=self._engine)
 
     def pandas(self) -> pd.DataFrame:
         """Returns all rows as a pandas DataFrame with DuckDB's types."""

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ducklake_lab.engine.rows import InMemory, OnSpark, Rows
+from ducklake_lab.engine.on_spark import OnSpark
 from ducklake_lab.engine.scans import Scan
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.entries import Table
@@ -64,7 +64,7 @@ def _append(parts: Parts, transaction: Transaction, table: Table, request: Reque
     names = [column.name for column in table.columns]
     place = quoted_path(parts.alias, transaction.state.schema_of(table).name, table.name)
     rows = frames[0].toDF(*names)
-    write_rows(parts.lakes, parts.sources, parts.statements, rows, place, "append", nullcontext)
+    write_rows(parts.lakes, parts.statements, rows, place, "append", nullcontext)
 
 
 def _overwrite(parts: Parts, transaction: Transaction, table: Table, request: Request, frames: list[DataFrame]) -> None:
@@ -138,11 +138,7 @@ def _change(parts: Parts, transaction: Transaction, table: Table, request: Reque
         if named.get("update"):
             parts.dml.append_new_versions(table, part("update"))
         if named.get("insert"):
-            added = part("insert")
-            if added.held is not None:
-                parts.dml.append_arrow(table, added.held.drop_columns(list(VIRTUAL_COLUMNS)), inline=False)
-            else:
-                parts.dml.append_frame(table, added.frame.drop(*VIRTUAL_COLUMNS), inline=False)
+            parts.dml.append(table, part("insert").rows.rest(len(VIRTUAL_COLUMNS)), inline=False)
     finally:
         found.unpersist()
 
@@ -166,12 +162,10 @@ def _with_places(frame: DataFrame, table: Table, request: Request) -> DataFrame:
 
 
 def _matched(parts: Parts, transaction: Transaction, table: Table, frame: DataFrame, count: int) -> Matched:
-    rows: Rows = OnSpark(frame)
-    if parts.engine.placing.fetches_changed_rows(count):
-        with parts.engine.running():
-            rows = InMemory(rows.arrow())
+    rows = OnSpark(frame, engines=parts.engine)
+    fetched = parts.engine.placing.fetches_changed_rows(count)
     plan = parts.sources.scan(parts.lake, transaction.state, table)
-    return Matched(plan, count, rows, count)
+    return Matched(parts.dml.target(table), plan, rows.here() if fetched else rows, count, count)
 
 
 _MODES: dict[str, _Write] = {

@@ -9,9 +9,10 @@ from functools import partial
 
 import pyarrow as pa
 
+from ducklake_lab.engine.facts import facts_of_rows
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.in_process.literal_rows import literal_rows
-from ducklake_lab.engine.rows import InMemory
+from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import (
     BindError,
@@ -47,6 +48,7 @@ from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import (
     QueryPlan,
     parse,
+    parse_query,
     plan_delete,
     plan_in_process,
     plan_insert,
@@ -57,6 +59,7 @@ from ducklake_lab.sql import (
 )
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.planning.planner import as_text, without_pivots
+from ducklake_lab.sql.planning.writes import matched_by_name
 from ducklake_lab.sql.types import type_or_none
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -283,14 +286,51 @@ class Statements:
             rows = self._literal_rows(statement, table) if isinstance(statement, op.InsertLiterals) else None
             if rows is not None:
                 transaction.is_one_statement = not self._lakes.in_transaction
-                count = self._dml.append_arrow(table, rows)
+                count = self._dml.append(table, InMemory(rows))
             else:
                 if isinstance(statement, op.InsertLiterals):
                     statement = _parsed(statement)
                 plan = self._plan_insert(statement, table)
                 transaction.is_one_statement = not self._lakes.in_transaction
-                count = self._dml.insert(table, plan)
+                count = self._dml.append(table, self._sources.run(plan, purpose="change").rows())
         return count_result(count, _made_by(transaction))
+
+    def append(self, name: op.TableName, rows: Rows) -> Result:
+        """Appends rows of the program; matches columns by name. Runs again as `run` does."""
+        # a DataFrame may read the lake
+        return until_committed(self._transactions, lambda: self._append(name, rows), reads=rows.is_on_spark)
+
+    def create(self, name: op.TableName, rows: Rows, *, replace: bool) -> Result:
+        """Creates a table of rows of the program, whose types DuckDB names."""
+        view = self._sources.names.register(rows)
+        try:
+            return self.run(op.CreateTable(name, query=parse_query(f"SELECT * FROM {view}"), replace=replace))
+        finally:
+            del self._sources.names.registered[view]
+
+    def _append(self, name: op.TableName, rows: Rows) -> Result:
+        names = self._sources.names
+        with self._changing(name) as (transaction, place):
+            table = place.table()
+            columns = with_defaults(names, table)
+            given = matched_by_name(name, [column for column, _ in rows.columns], columns)
+            if any(c.default_value_type == "expression" and c.default_value and c not in given for c in columns):
+                fitted = self._with_defaults_by_row(name, rows, table)
+            else:
+                is_here = self._engine.placing.place(facts_of_rows([rows], "change")).is_here
+                near = rows.here() if is_here else rows.run_by(self._engine).near(self._dml.few(table))
+                fitted = near.fit(columns, names.settings())
+            transaction.is_one_statement = not self._lakes.in_transaction
+            count = self._dml.append(table, fitted)
+        return count_result(count, _made_by(transaction))
+
+    def _with_defaults_by_row(self, name: op.TableName, rows: Rows, table: Table) -> Rows:
+        view = self._sources.names.register(rows)
+        try:
+            insert = op.Insert(name, columns=None, query=parse_query(f"SELECT * FROM {view}").tree, by_name=True)
+            return self._sources.run(self._plan_insert(insert, table), purpose="change").rows()
+        finally:
+            del self._sources.names.registered[view]
 
     def _literal_rows(self, statement: op.InsertLiterals, table: Table) -> pa.Table | None:
         """Returns the rows of an INSERT of literals; None if they must be planned."""
@@ -307,7 +347,7 @@ class Statements:
                 raise
             # first DuckDB computes what Spark cannot
             plan = plan_in_process(as_text(op.Query(statement.query)), self._sources.names, error)
-            view = self._sources.names.register(InMemory(self._sources.run(plan, purpose="change").carried()))
+            view = self._sources.names.register(self._sources.run(plan, purpose="change").rows().here())
             rows = parse(f"SELECT * FROM {view}")[0].operation
             assert isinstance(rows, op.Query)
             return plan_insert(
@@ -334,7 +374,7 @@ class Statements:
             table = place.table()
             plan = plan_merge(statement, with_defaults(self._sources.names, table), self._sources.names)
             transaction.is_one_statement = not self._lakes.in_transaction
-            count = merge(self._dml, self._engine, table, plan)
+            count = merge(self._dml, table, plan)
         return count_result(count, _made_by(transaction))
 
     def _truncate(self, statement: op.Truncate) -> Result:
@@ -374,9 +414,7 @@ class Statements:
         table = self._create(place, build_columns(definitions), statement)
         if not statement.with_data:
             return 0
-        if result.in_process:
-            return self._dml.append_arrow(table, result.carried())
-        return self._dml.append_frame(table, result.spark())
+        return self._dml.append(table, result.rows())
 
     @staticmethod
     def _column_type(name: str, kind: str) -> DataType:

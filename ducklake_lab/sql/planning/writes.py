@@ -21,7 +21,7 @@ from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.bind.column_names import aliased
 from ducklake_lab.sql.bind.expansion import normalised
 from ducklake_lab.sql.dialect import DuckLakeSql
-from ducklake_lab.sql.operations import Delete, Insert, Update
+from ducklake_lab.sql.operations import Delete, Insert, TableName, Update
 from ducklake_lab.sql.plan import QueryPlan, Resolver
 from ducklake_lab.sql.planning.planner import finish
 from ducklake_lab.sql.scope import TYPE, Output, Scope, bind_error
@@ -30,13 +30,13 @@ from ducklake_lab.sql.types import to_sqlglot
 _ROWS = "_ducklake_rows"
 
 
-def _carrier(kind: DataType) -> DataType:
+def carrier(kind: DataType) -> DataType:
     """Returns the type of Spark's columns for a type that Spark lacks."""
     if ON_SPARK.get(kind.name) == "STRING" and kind.name not in ("json", "uuid"):
         return DataType("varchar")
     if kind.name == "geometry":
         return DataType("blob")
-    return DataType(kind.name, tuple((name, _carrier(child)) for name, child in kind.children))
+    return DataType(kind.name, tuple((name, carrier(child)) for name, child in kind.children))
 
 
 def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> QueryPlan:
@@ -60,7 +60,7 @@ def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> Qu
             "INSERT from a query whose columns are not known before running is not supported."
         )
     if op.by_name:
-        given = _by_name(op, [output.name for output in outputs], columns)
+        given = matched_by_name(op.table, [output.name for output in outputs], columns)
     elif len(outputs) != len(given):
         raise _arity(op, len(given), len(outputs))
     if values is not None and not op.by_name and not binder.sources and list(given) == list(columns):
@@ -81,7 +81,7 @@ def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> Qu
         # Values of VALUES are cast in place.
         value.meta[TYPE] = column.data_type if values is not None and not op.by_name else outputs[index].type
         # Spark carries these types as text or bytes, and the writer converts them
-        later = outputs[index].type == _carrier(column.data_type) != column.data_type
+        later = outputs[index].type == carrier(column.data_type) != column.data_type
         items.append(_named(value if later else _converted(value, column.data_type), column))
     alias = exp.TableAlias(this=_quoted(_ROWS), columns=[_quoted(name) for name in names])
     tree = exp.Select(expressions=items).from_(exp.Subquery(this=query, alias=alias), copy=False)
@@ -239,7 +239,12 @@ def targets(op: Insert, columns: Sequence[Column]) -> list[Column]:
     return chosen
 
 
-def _by_name(op: Insert, names: Sequence[str], columns: Sequence[Column]) -> list[Column]:
+def matched_by_name(table: TableName, names: Sequence[str], columns: Sequence[Column]) -> list[Column]:
+    """Returns the columns with the names of given rows, in their order.
+
+    Raises:
+        BindError: a column does not exist, or is given twice.
+    """
     by_name = {column.name.casefold(): column for column in columns}
     chosen: list[Column] = []
     for name in names:
@@ -247,9 +252,9 @@ def _by_name(op: Insert, names: Sequence[str], columns: Sequence[Column]) -> lis
         if column is None:
             hint = did_you_mean(name, [known.name for known in columns])
             raise BindError(
-                f'{op.table.name} has no column "{name}", which INSERT BY NAME got.{hint}',
-                line=op.table.line,
-                column=op.table.column,
+                f'{table.name} has no column "{name}", which INSERT BY NAME got.{hint}',
+                line=table.line,
+                column=table.column,
             )
         if column in chosen:
             raise BindError(f'INSERT BY NAME got column "{name}" twice.')
