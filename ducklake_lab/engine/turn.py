@@ -30,6 +30,23 @@ def looking() -> Iterator[None]:
         _local.looks = before
 
 
+@contextmanager
+def acting_for(thread: int | None) -> Iterator[None]:
+    """Lets this thread use the turns of another one, which waits for the block's end; None for its own."""
+    before = getattr(_local, "acts_for", None)
+    _local.acts_for = before if thread is None else thread
+    try:
+        yield
+    finally:
+        _local.acts_for = before
+
+
+def _me(owner: int | None) -> int:
+    """Returns the thread whose turn this thread may use: the one it acts for, if that is the owner, else itself."""
+    other = getattr(_local, "acts_for", None)
+    return other if other is not None and other == owner else threading.get_ident()
+
+
 class Turn:
     """A re-entrant lock that an interrupt cannot leave locked; too long a wait raises an error with the reason."""
 
@@ -46,7 +63,7 @@ class Turn:
         Raises:
             SessionBusyError: another thread's transaction block takes too long; or it works, and this one only views.
         """
-        me = threading.get_ident()
+        me = _me(self._owner)
         depth = self._depth if self._owner == me else 0
         try:
             self._take(me, depth)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -31,14 +32,22 @@ Describe = Callable[[BaseException, str], tuple[str, str]]
 class Owner(Protocol):
     """Answers for the lakes of a session, as long as it lives."""
 
-    def answer(self, alias: str, operation: str, request: dict[str, Any], frames: list[DataFrame]) -> object:
-        """Answers a request: its name, its arguments and its rows. The answer is a DataFrame or JSON."""
+    def answer(
+        self, alias: str, operation: str, request: dict[str, Any], frames: list[DataFrame], waiting: int | None
+    ) -> object:
+        """Answers a request: its name, its arguments and its rows. The answer is a DataFrame or JSON.
+
+        Args:
+            waiting: the thread that waits for Spark, if this one works for it.
+        """
 
 
 #: The owners of catalogs by key. A session that nobody holds lets its catalogs go.
 _owners: WeakValueDictionary[str, Owner] = WeakValueDictionary()
 #: The keys of catalogs by session and name.
 _keys: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
+#: Threads of Python by those of Java that their calls run in.
+_threads: dict[str, int] = {}
 
 
 class _Callback:
@@ -57,7 +66,7 @@ class _Callback:
             owner = _owners.get(self._key)
             if owner is None:
                 raise UsageError(f"The session of the catalog {self._alias} is closed; call dl.spark_catalog again.")
-            found = owner.answer(self._alias, operation, request, frames)
+            found = owner.answer(self._alias, operation, request, frames, _waiting(request))
         except BaseException as error:  # noqa: BLE001 - Java raises it again in the thread that asked
             kind, message = self._describe(error, operation)
             return json.dumps({"error": {"kind": kind, "message": message}})
@@ -65,6 +74,15 @@ class _Callback:
 
     class Java:
         implements = ["java.util.function.BiFunction"]
+
+
+def _waiting(request: dict[str, Any]) -> int | None:
+    """Returns the thread of Python that waits for the thread of Java that asks; None if it is this one or unknown."""
+    java = request.pop("thread", None)
+    if request.pop("waits", False):
+        _threads[java] = threading.get_ident()
+        return None
+    return _threads.get(java)
 
 
 def fault(spark: SparkSession, name: str, owner: Owner) -> DuckLakeError | None:

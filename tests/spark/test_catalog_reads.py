@@ -173,6 +173,23 @@ def test_cached_rows_are_those_of_their_snapshot(filled: SparkLake) -> None:
     cached.unpersist()
 
 
+def test_rows_are_fetched_as_arrow_within_a_transaction(filled: SparkLake) -> None:
+    """Spark plans these reads in a thread of its own, while this thread holds the session's turn."""
+    with filled.session.transaction():
+        filled.session.sql("DELETE FROM t WHERE k < 1000")
+        frame = filled.spark.table("lake.main.t").select("k")
+        assert frame.toArrow().num_rows == len(frame.toPandas()) == len(list(frame.toLocalIterator())) == 1981
+    assert filled.sql("SELECT count(*) FROM lake.main.t") == [(1981,)]
+
+
+def test_a_sessions_sql_reads_views_of_spark_on_a_lake(filled: SparkLake) -> None:
+    filled.spark.table("lake.main.small").createOrReplaceTempView("seen")
+    assert filled.session.sql("SELECT a FROM seen JOIN small USING (a) ORDER BY a").fetchall() == [(1,), (2,)]
+    filled.session.sql("CREATE VIEW v AS SELECT 1 AS one")
+    with pytest.raises(Exception, match="v is a view of the lake"):
+        filled.sql("SELECT * FROM lake.main.v")
+
+
 def test_a_session_with_spark_has_its_lakes_as_catalogs(
     spark: Any, spark_jar: None, new_catalog: Callable[..., str]
 ) -> None:

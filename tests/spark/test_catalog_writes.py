@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -272,6 +273,22 @@ def test_threads_write_in_turns(lake: SparkLake) -> None:
         thread.join()
     assert failed == []
     assert same(lake, "SELECT k, count(*) FROM {}t GROUP BY k ORDER BY k") == [(0, 3), (1, 3), (2, 3)]
+
+
+def test_batches_of_a_stream_merge_by_name(lake: SparkLake, tmp_path: Path) -> None:
+    lake.sql("CREATE TABLE lake.main.t AS SELECT id AS k, 0 AS n FROM range(10)")
+    lake.spark.range(5, 15).withColumnRenamed("id", "k").write.parquet(f"{tmp_path}/source")
+
+    def merge(batch: Any, number: int) -> None:
+        batch.createOrReplaceTempView("batch")
+        batch.sparkSession.sql(
+            "MERGE INTO lake.main.t USING batch ON t.k = batch.k "
+            "WHEN MATCHED THEN UPDATE SET n = 1 WHEN NOT MATCHED THEN INSERT (k, n) VALUES (batch.k, 2)"
+        )
+
+    stream = lake.spark.readStream.schema("k bigint").parquet(f"{tmp_path}/source").writeStream.foreachBatch(merge)
+    stream.option("checkpointLocation", f"{tmp_path}/checkpoint").trigger(availableNow=True).start().awaitTermination()
+    assert same(lake, "SELECT n, count(*) FROM {}t GROUP BY n ORDER BY n") == [(0, 5), (1, 5), (2, 5)]
 
 
 def test_nothing_is_written_to_the_past_or_to_a_read_only_lake(lake: SparkLake, spark: Any) -> None:

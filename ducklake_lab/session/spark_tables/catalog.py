@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ducklake_lab.engine.turn import acting_for
 from ducklake_lab.errors import DuckLakeError, UnsupportedFeatureError, UsageError
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.spark_tables import calls, describing, entries, metadata_tables, reading, writing
@@ -116,6 +117,13 @@ class Catalogs:
             error = None if self._spark is None else catalog.fault(self._spark, alias, self)
             raise error or UsageError(f"The lake {alias} is no catalog of Spark; give the session a SparkSession.")
 
-    def answer(self, alias: str, operation: str, request: dict[str, Any], frames: list[DataFrame]) -> object:
-        """Answers a request for a lake."""
-        return answer(self._parts[alias], operation, request, frames)
+    def answer(
+        self, alias: str, operation: str, request: dict[str, Any], frames: list[DataFrame], waiting: int | None
+    ) -> object:
+        """Answers a request for a lake.
+
+        Args:
+            waiting: the thread that waits for the answer, if it is not this one.
+        """
+        with acting_for(waiting):
+            return answer(self._parts[alias], operation, request, frames)

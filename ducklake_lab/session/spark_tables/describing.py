@@ -6,6 +6,7 @@ import itertools
 import re
 from typing import TYPE_CHECKING, Any
 
+from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.quoting import quoted_path
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
@@ -42,6 +43,10 @@ def load(parts: Parts, request: Request) -> dict[str, Any]:
             token = token_of(state, owner, at, pinned=True, number=0)
             token["metadata"] = name.casefold()
             return _frame_described(parts, request, token, metadata_tables.frame(parts, token))
+    if state.find_schema(schema_of(namespace)) is not None and state.find_view(schema_of(namespace), name) is not None:
+        raise UnsupportedFeatureError(
+            f"{name} is a view of the lake {parts.alias}, in SQL of DuckDB: read it by session.sql."
+        )
     raise RefusedError("no table", f"There is no table {name} in the lake {parts.alias}.")
 
 
@@ -70,7 +75,7 @@ def _described(
             for column in table.columns
         ],
         "partitioning": _keys(table),
-        "properties": _properties(token, table),
+        "properties": _properties(table),
         "metadata": [name for name in VIRTUAL_COLUMNS if table.column(name) is None],
         "writable": writable,
     }
@@ -88,10 +93,8 @@ def _frame_described(parts: Parts, request: Request, token: dict[str, Any], fram
     }
 
 
-def _properties(token: Request, table: Table) -> dict[str, str]:
-    found = {"provider": "ducklake", "table_uuid": table.uuid}
-    if token["snapshot"] is not None:
-        found["current-snapshot-id"] = str(token["snapshot"])
+def _properties(table: Table) -> dict[str, str]:
+    found = {"provider": "ducklake"}
     return found if table.comment is None else {**found, "comment": table.comment}
 
 

@@ -106,12 +106,12 @@ public final class Bridge {
       throw new IllegalArgumentException(
           "The session of this catalog is closed; call dl.spark_catalog again.");
     }
+    Threads.describe(request);
     List<Object> argument = new ArrayList<>();
     argument.add(request.toString());
     if (frames != null) {
       argument.addAll(frames);
     }
-    Threads.keep();
     Object answer = answers.apply(operation, argument);
     if (answer instanceof String && ((String) answer).startsWith("{\"error\"")) {
       JsonNode error = read((String) answer).get("error");

@@ -1,5 +1,7 @@
 package ducklakelab;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import org.apache.spark.SparkContext;
 import py4j.GatewayServer;
 import py4j.Py4JPythonClientPerThread;
 
@@ -10,6 +12,7 @@ import py4j.Py4JPythonClientPerThread;
  * these connections when it starts its callback server; they are handed on here.
  */
 final class Threads {
+  private static final String PROPERTY = "ducklakelab.thread";
   private static volatile GatewayServer server;
   private static volatile Py4JPythonClientPerThread first;
 
@@ -24,13 +27,24 @@ final class Threads {
     }
   }
 
-  static void keep() {
-    if (server == null || !(server.getCallbackClient() instanceof Py4JPythonClientPerThread now) || now == first) {
+  /** Says in a request which thread of Python waits: this one's, or the one that this thread of Spark works for. */
+  static void describe(ObjectNode request) {
+    if (server == null || !(server.getCallbackClient() instanceof Py4JPythonClientPerThread now)) {
       return;
     }
-    var connection = first.getPerThreadConnection();
-    if (connection != null && now.getPerThreadConnection() == null) {
-      now.setPerThreadConnection(connection);
+    var connection = now.getPerThreadConnection();
+    if (connection == null && now != first) {
+      connection = first.getPerThreadConnection();
+      if (connection != null) {
+        now.setPerThreadConnection(connection);
+      }
     }
+    SparkContext context = SparkContext.getOrCreate();
+    boolean waits = connection != null && !connection.isInitiatedFromClient();
+    if (waits) {
+      // Spark hands its properties on to threads that work for this one
+      context.setLocalProperty(PROPERTY, Long.toString(Thread.currentThread().getId()));
+    }
+    request.put("thread", context.getLocalProperty(PROPERTY)).put("waits", waits);
   }
 }
