@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ducklake_lab as dl
-from ducklake_lab.session.statements import dml
+from ducklake_lab.engine.placement import Limits
 from ducklake_lab.storage import Storage
 from tests.faulty_store import WRITES, FaultyStore, How, faulty_store
 
@@ -98,12 +98,13 @@ def test_refused_files_of_workers_are_never_committed(
 
 
 def test_refused_delete_files_of_workers_are_never_committed(
-    spark: SparkSession, store: FaultyStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, store: FaultyStore, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(dml, "_FEW_POSITIONS", 10)
     frame = spark.range(1000).selectExpr("id AS i", "CAST(id % 3 AS STRING) AS s").repartition(2)
     folder, uri = f"s3://made-by-spark/{uuid4().hex}/", f"ducklake:{tmp_path}/lake.ducklake"
-    with dl.connect(uri, data_path=folder, alias="lake", engine="spark", spark=spark) as session:
+    with dl.connect(
+        uri, data_path=folder, alias="lake", engine="spark", spark=spark, limits=Limits(deletions=10)
+    ) as session:
         session.sql(_SECRET)
         session.sql("CREATE TABLE t (i BIGINT, s VARCHAR)")
         session.write(frame, "t")
