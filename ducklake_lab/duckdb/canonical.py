@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 import duckdb
@@ -49,6 +50,32 @@ def expression_text(sql: str) -> str:
         SqlSyntaxError: it is no expression.
     """
     return query_text(f"SELECT {sql}").removeprefix("SELECT ")
+
+
+_ARROW = re.compile(r"\((\w+|\(\w+(?:, \w+)*\)) -> ")
+
+
+@lru_cache(maxsize=10_000)
+def item_name(sql: str) -> str | None:
+    """Returns DuckDB's name of a column that a SELECT list computes without an alias; None if it cannot be read.
+
+    Args:
+        sql: the item, with a WINDOW clause if it needs one.
+    """
+    try:
+        text = expression_text(sql)
+    except (SqlSyntaxError, UnsupportedFeatureError, duckdb.Error):
+        return None
+    # on its way through JSON a lambda gets an arrow
+    keeps = "->" in sql or "lambda" not in sql.casefold()
+    return text if keeps else _ARROW.sub(lambda found: f"(lambda {found[1].strip('()')}: ", text)
+
+
+@cache
+def reserved_words() -> frozenset[str]:
+    """Returns the words that DuckDB does not accept as column names, in lower case."""
+    words = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category IN ('reserved', 'type_function')"
+    return frozenset(word for (word,) in _connection().execute(words).fetchall())
 
 
 def constant_text(sql: str) -> tuple[str | None, str]:

@@ -97,22 +97,33 @@ class Shown:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
         self._views: list[str] = []
+        self._macros: list[str] = []
         self._relations: list[Relation] = []
 
-    def show(self, sql: str, tables: Mapping[str, pa.Table | Relation]) -> str:
-        """Makes rows visible under names, with the lake's types; returns the statement to run."""
+    def show(self, sql: str, tables: Mapping[str, pa.Table | Relation], macros: Mapping[str, str] | None = None) -> str:
+        """Makes rows visible under names, with the lake's types; returns the statement to run.
+
+        Args:
+            macros: macros that the statement calls, see `QueryPlan`.
+        """
+        texts: list[str] = [*(macros or ()), sql]
         for name, rows in tables.items():
             relation = rows if isinstance(rows, Relation) else carried(f"{name}_rows", rows)
             self._relations.append(relation)
             for table, held in relation.tables.items():
                 self._connection.register(table, unsliced(held))
             quoted = quote_identifier(name)
-            if name.startswith(SOURCE_PREFIX) and sql.count(quoted) == sql.count(f"{quoted} AS "):
-                sql = sql.replace(quoted, f"({relation.sql})")
+            if name.startswith(SOURCE_PREFIX) and all(
+                text.count(quoted) == text.count(f"{quoted} AS ") for text in texts
+            ):
+                texts = [text.replace(quoted, f"({relation.sql})") for text in texts]
                 continue
             self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted} AS {relation.sql}")
             self._views.append(quoted)
-        return sql
+        for name, text in zip((macros or {}).values(), texts, strict=False):
+            self._connection.execute(f"CREATE OR REPLACE TEMP MACRO {name}{text}")
+            self._macros.append(name)
+        return texts[-1]
 
     def failure(self, error: duckdb.Error) -> DuckLakeError | None:
         """Returns the error for a file that DuckDB failed to read; None if the error is about no file."""
@@ -122,6 +133,9 @@ class Shown:
         """Removes the rows from the connection."""
         for view in self._views:
             self._connection.execute(f"DROP VIEW IF EXISTS temp.main.{view}")
+        for macro in self._macros:
+            self._connection.execute(f"DROP MACRO IF EXISTS temp.main.{macro}")
+            self._connection.execute(f"DROP MACRO TABLE IF EXISTS temp.main.{macro}")
         for relation in self._relations:
             for table in relation.tables:
                 self._connection.unregister(table)

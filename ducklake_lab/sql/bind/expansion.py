@@ -9,6 +9,7 @@ from sqlglot.tokens import Token, TokenType
 
 from ducklake_lab.errors import BindError, ExpansionError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation, MacroParameter
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind import pivots
 from ducklake_lab.sql.dialect import TAKE_LAMBDAS, DuckLakeSql
@@ -291,6 +292,13 @@ def _fit(
         else:
             return None
     return None if left else (impl, arguments)
+
+
+def declared(parameter: MacroParameter) -> str:
+    """Returns a parameter as CREATE MACRO declares it."""
+    kind = f" {_spelled(parameter.type)}" if parameter.type != "unknown" else ""
+    default = f" := {_default(parameter).sql(dialect=DuckLakeSql)}" if parameter.is_optional else ""
+    return f"{quote_identifier(parameter.name)}{kind}{default}"
 
 
 def _default(parameter: MacroParameter) -> exp.Expr:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.binding import Binding
 from ducklake_lab.sql.bind.item_names import alias_of, name_columns, repeated, set_alias
@@ -217,17 +218,22 @@ def _table(binder: Binding, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Ex
     name = TableName.of([part.name for part in parts], *place(parts[0]))
     if moment is None and binder.owns(name):
         return _local(binder, node, scope, alias or name.name, names, name)
-    found = binder.table(name, _at(moment))
+    start = parts[0].meta.get("start")
+    found = binder.frame.copied(start) or binder.table(name, _at(moment))
     if isinstance(found, StoredView):
-        tree, outputs = binder.view(found, _at(moment))
+        tree, outputs, text = binder.view(found, _at(moment))
         unnamed = bool(alias) or found.temporary
         qualifiers: tuple[str, ...] = () if unnamed else TableName(found.lake, found.schema, name.name).qualifiers
         relation = Relation(alias or name.name, alias or name.name, name_columns(outputs, names, alias), qualifiers)
-        return _expanded(node, tree, relation, [*found.columns, *names] or repeated(outputs), scope)
+        scope.add(relation)
+        _splice(binder, node, f"({text})", relation, scope)
+        return _expanded(node, tree, relation, [*found.columns, *names] or repeated(outputs))
     source, columns = found
     qualifiers = () if alias or source.rows is None else source.rows.qualifiers
     relation = Relation(alias or name.name, alias or name.name, name_columns(columns, names, alias), qualifiers, source)
     scope.add(relation)
+    _splice(binder, node, quote_identifier(source.view), relation, scope)
+    binder.frame.sources[start] = source
     # Column aliases would have to count the virtual columns too, so a renaming subquery replaces the table.
     result: exp.Expr = exp.Table(this=exp.to_identifier(source.view, quoted=True))
     if names:
@@ -238,9 +244,15 @@ def _table(binder: Binding, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Ex
     return result
 
 
-def _expanded(node: exp.Table, tree: exp.Expr, relation: Relation, names: list[str], scope: Scope) -> exp.Expr:
+def _splice(binder: Binding, node: exp.Table, sql: str, relation: Relation, scope: Scope) -> None:
+    """Replaces the name of a relation in the text by `sql`."""
+    same = any(one is not relation and one.name.casefold() == relation.name.casefold() for one in scope.relations)
+    relation.written = relation.alias if same else relation.name
+    binder.frame.table(node, sql, relation.written)
+
+
+def _expanded(node: exp.Table, tree: exp.Expr, relation: Relation, names: list[str]) -> exp.Expr:
     """Returns the query of a view or macro as a replacement for its name."""
-    scope.add(relation)
     result = exp.Subquery(this=tree.this if isinstance(tree, exp.Subquery) and not _has_modifiers(tree) else tree)
     set_alias(result, relation, names)
     result.set("joins", node.args.get("joins"))
@@ -286,10 +298,12 @@ def _function(binder: Binding, node: exp.Table, call: exp.Anonymous, scope: Scop
         raise UnsupportedFeatureError(f"WITH ORDINALITY of {call.name} is not supported on Spark; use row_number().")
     macro = binder.find_macro(name, "table")
     if macro is not None:
-        tree, found = binder.table_macro(macro, call, scope, ctes)
+        tree, found, own_name = binder.table_macro(macro, call, scope, ctes)
         relation = Relation(shown, shown, name_columns(found, names, alias))
         lateral = any(RELATION in column.meta for column in call.find_all(exp.Column))
-        result = _expanded(node, tree, relation, names or repeated(found), scope)
+        scope.add(relation)
+        binder.frame.call(node, own_name, relation.alias)
+        result = _expanded(node, tree, relation, names or repeated(found))
         result.meta[LATERAL] = lateral
         return result
     args, kwargs = call_arguments(call)
@@ -303,6 +317,8 @@ def _function(binder: Binding, node: exp.Table, call: exp.Anonymous, scope: Scop
     outputs = name_columns(tuple(Output(column, kind) for column, kind in given), names, alias)
     relation = Relation(shown, shown, outputs, (), source)
     scope.add(relation)
+    _splice(binder, node, quote_identifier(source.view), relation, scope)
+    binder.frame.sources[node.parts[0].meta.get("start")] = source
     result = exp.Table(this=exp.to_identifier(source.view, quoted=True))
     set_alias(result, relation, names)
     return result

@@ -9,7 +9,7 @@ from sqlglot import exp
 from ducklake_lab.duckdb.evaluation import names_like
 from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.scope import RELATION, TYPE, Relation, Scope, bind_error, resolve
+from ducklake_lab.sql.scope import RELATION, TYPE, Relation, Scope, bind_error, replace_qualifiers, resolve
 
 
 def expand(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
@@ -67,6 +67,8 @@ def _starred(star: exp.Expr, columns: Sequence[exp.Expr], scope: Scope) -> list[
     excluded = [(known(node), _tables(node)) for node in star.args.get("except_") or []]
     replaced = {known(node.args["alias"]): node for node in star.args.get("replace") or []}
     renamed = [(known(node.this), _tables(node.this), node.alias) for node in star.args.get("rename") or []]
+    if scope.frame is not None and any(len(tables) > 1 for _, tables, *_ in (*excluded, *renamed)):
+        scope.frame.qualify((), None)
     _check_changes(star, columns)
     gone: set[str] = set()
     result: list[exp.Expr] = []
@@ -213,6 +215,8 @@ def _qualified_star(column: exp.Column, scope: Scope) -> Relation:
     names = [part.name for part in parts]
     for relation in scope.relations:
         if relation.matches(names):
+            if len(names) > 1:
+                replace_qualifiers(parts, relation, scope, scope)
             return relation
     raise bind_error(
         f'Nothing in FROM is called "{".".join(names)}"',

@@ -245,6 +245,7 @@ def _refuse_create(cursor: Cursor) -> None:
 
 
 def _general(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operation:
+    for_text = binder.fork()
     try:
         trees = _DIALECT.parser().parse(list(tokens), text)
     except ParseError as error:
@@ -256,11 +257,11 @@ def _general(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operation
     for raw in list(tree.find_all(exp.RawString)):
         raw.replace(exp.Literal.string(raw.name))
     if isinstance(tree, exp.Query):
-        return op.Query(tree)
+        return op.Query(tree, written=for_text.written(text, tokens))
     if isinstance(tree, exp.Values):
-        return op.Query(_select_from_values(tree))
+        return op.Query(_select_from_values(tree), written=for_text.written(text, tokens))
     if isinstance(tree, exp.Create):
-        return _create(text, tokens, tree)
+        return _create(text, tokens, tree, for_text)
     if isinstance(tree, exp.Drop):
         return _drop(text, tokens, tree)
     if isinstance(tree, exp.Insert):
@@ -325,7 +326,7 @@ def _refuse(tree: exp.Expr, statement: str, **parts: str) -> None:
             raise UnsupportedFeatureError(f"{text} is not supported yet.")
 
 
-def _create(text: str, tokens: Sequence[Token], tree: exp.Create) -> op.Operation:
+def _create(text: str, tokens: Sequence[Token], tree: exp.Create, binder: Binder) -> op.Operation:
     if tree.args.get("kind") == "SCHEMA":
         if tree.args.get("replace"):
             raise UnsupportedFeatureError("CREATE OR REPLACE SCHEMA is not supported; DROP SCHEMA first.")
@@ -364,12 +365,26 @@ def _create(text: str, tokens: Sequence[Token], tree: exp.Create) -> op.Operatio
     return op.CreateTable(
         name=name,
         columns=tuple(columns),
-        query=op.Query(query, distinct_names=True) if query is not None else None,
+        query=op.Query(query, distinct_names=True, written=None if names else _after_as(text, tokens, binder))
+        if query is not None
+        else None,
         replace=bool(tree.args.get("replace")),
         if_not_exists=bool(tree.args.get("exists")),
         with_data=with_data,
         partitioned_by=_partition_clause(text, tokens) if partitioned else (),
     )
+
+
+def _after_as(text: str, tokens: Sequence[Token], binder: Binder) -> op.Written:
+    """Returns the query of CREATE TABLE … AS."""
+    depth, first = 0, 0
+    while depth or word(tokens[first]) != "AS":
+        kind = tokens[first].token_type
+        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        first += 1
+    last = [word(token) for token in tokens[-3:]]
+    end = len(tokens) - (3 if last == ["WITH", "NO", "DATA"] else 2 if last[1:] == ["WITH", "DATA"] else 0)
+    return binder.written(text, tokens[first + 1 : end])
 
 
 def _partition_clause(text: str, tokens: Sequence[Token]) -> tuple[op.PartitionKey, ...]:

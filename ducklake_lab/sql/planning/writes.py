@@ -18,8 +18,8 @@ from ducklake_lab.model.entries import Column
 from ducklake_lab.model.staged import ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import ON_SPARK, DataType
 from ducklake_lab.sql.bind.binder import QueryBinder
-from ducklake_lab.sql.bind.column_names import aliased
 from ducklake_lab.sql.bind.expansion import normalised
+from ducklake_lab.sql.bind.item_names import aliased
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.operations import Delete, Insert, Update
 from ducklake_lab.sql.plan import QueryPlan, Resolver
