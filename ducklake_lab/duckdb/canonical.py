@@ -71,6 +71,15 @@ def item_name(sql: str) -> str | None:
     return text if keeps else _ARROW.sub(lambda found: f"(lambda {found[1].strip('()')}: ", text)
 
 
+def is_one(kind: str, sql: str) -> bool:
+    """Whether DuckDB reads a text as one statement of a kind, such as SELECT: its text may come from a hostile catalog."""
+    try:
+        statements = duckdb.extract_statements(sql)
+    except duckdb.Error:
+        return False
+    return [statement.type.name for statement in statements] == [kind]
+
+
 @cache
 def reserved_words() -> frozenset[str]:
     """Returns the words that DuckDB does not accept as column names, in lower case."""

@@ -30,7 +30,7 @@ from ducklake_lab.errors import (
 from ducklake_lab.files.relation import Relation
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType, from_field, is_marked
-from ducklake_lab.sql.plan import SOURCE_PREFIX
+from ducklake_lab.sql.plan import MACRO_PREFIX, SOURCE_PREFIX
 
 _CHANGES = frozenset(
     {
@@ -44,6 +44,8 @@ _CHANGES = frozenset(
     }
 )
 _RETURNING = re.compile(r"\bRETURN(ING|_FILES|_STATS)\b", re.IGNORECASE)
+#: What the name of a plan's macro has before the name of the lake's macro.
+_OWN_MACRO = re.compile(rf"{MACRO_PREFIX}[0-9a-f]+_[0-9]+_")
 _NO_FILES = re.compile(r'No files found that match the pattern (".*")')
 
 
@@ -121,8 +123,8 @@ class Shown:
             self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted} AS {relation.sql}")
             self._views.append(quoted)
         for name, text in zip((macros or {}).values(), texts, strict=False):
-            self._connection.execute(f"CREATE OR REPLACE TEMP MACRO {name}{text}")
-            self._macros.append(name)
+            self._connection.execute(f"CREATE OR REPLACE TEMP MACRO {quote_identifier(name)}{text}")
+            self._macros.append(quote_identifier(name))
         return texts[-1]
 
     def failure(self, error: duckdb.Error) -> DuckLakeError | None:
@@ -252,7 +254,7 @@ def translated(error: duckdb.Error) -> DuckLakeError:
     of_line = csv_line_error(str(error))
     if of_line is not None:
         return of_line
-    message = worded(error)
+    message = _OWN_MACRO.sub("", worded(error))
     if message in REFUSALS:
         return UnsupportedFeatureError(message)
     if message == _LONG_NAME:

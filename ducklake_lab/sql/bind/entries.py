@@ -10,6 +10,7 @@ from typing import Literal
 
 from sqlglot import exp
 
+from ducklake_lab.duckdb.canonical import is_one
 from ducklake_lab.errors import BindError, EntryNotFoundError
 from ducklake_lab.model.entries import MacroImplementation
 from ducklake_lab.model.quoting import path_parts, quote_identifier, schema_path
@@ -127,7 +128,9 @@ class EntryBinder(Binding):
             outputs = self.query(tree, None, {})
         columns = name_columns(outputs, list(view.columns), view.name)
         names = [*view.columns] or repeated(outputs)
-        text = frame.text() or duckdb_sql(tree)
+        text = frame.text()
+        if text is None or not is_one("SELECT", f"({text})"):
+            text = duckdb_sql(tree)
         if names and columns is not None:
             listed = ", ".join(quote_identifier(column.name) for column in columns)
             text = f"SELECT * FROM ({text}) AS v({listed})"
@@ -212,13 +215,14 @@ class EntryBinder(Binding):
                 scope.frame = around
         holder.meta[TYPE] = holder.this.meta.get(TYPE)
         start = call.meta.get("start") if first is None else first.meta.get("start")
-        own = self._as_own_macro(impl, arguments, holder.find(exp.Query) is not None, body.text())
+        own = self._as_own_macro(macro, impl, arguments, holder.find(exp.Query) is not None, body.text())
         self.frame.replace(start, call.meta.get("end"), own)
         self.frame.called(start, self.sources[before:])
         return holder
 
     def _as_own_macro(
         self,
+        macro: StoredMacro,
         impl: MacroImplementation,
         arguments: Mapping[str, exp.Expr],
         reads: bool,
@@ -232,12 +236,12 @@ class EntryBinder(Binding):
             reads: the body has queries, whose columns capture columns of arguments in DuckDB's macros.
         """
         captures = reads and any(value.find(exp.Column) is not None for value in arguments.values())
-        if body is None or captures:
-            self.frame.certain = False
-            return ""
         parameters = ", ".join(map(declared, impl.parameters))
         definition = f"({parameters}) AS {'TABLE ' if of_rows else ''}{body}"
-        name = f"{MACRO_PREFIX}{self._token}_{len(self.macros) + 1}"
+        if body is None or captures or not is_one("CREATE", f"CREATE MACRO m{definition}"):
+            self.frame.certain = False
+            return ""
+        name = f"{MACRO_PREFIX}{self._token}_{len(self.macros) + 1}_{macro.name}"
         return quote_identifier(self.macros.setdefault(definition, name))
 
     def macro_arguments(
@@ -267,7 +271,7 @@ class EntryBinder(Binding):
         with self._inside("macro", macro), self._reading(impl.sql) as body:
             outputs = self.query(tree, None, {})
         self.frame.called(call.meta.get("start"), self.sources[before:])
-        return tree, outputs, self._as_own_macro(impl, arguments, True, body.text(), of_rows=True)
+        return tree, outputs, self._as_own_macro(macro, impl, arguments, True, body.text(), of_rows=True)
 
 
 def _placed(message: str, name: TableName) -> str:

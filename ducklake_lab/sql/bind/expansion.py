@@ -296,7 +296,7 @@ def _fit(
 
 def declared(parameter: MacroParameter) -> str:
     """Returns a parameter as CREATE MACRO declares it."""
-    kind = f" {_spelled(parameter.type)}" if parameter.type != "unknown" else ""
+    kind = f" {_target(parameter.type).sql(dialect=DuckLakeSql)}" if parameter.type != "unknown" else ""
     default = f" := {_default(parameter).sql(dialect=DuckLakeSql)}" if parameter.is_optional else ""
     return f"{quote_identifier(parameter.name)}{kind}{default}"
 
@@ -394,8 +394,7 @@ def sample_call(macro: StoredMacro, impl: MacroImplementation, *, table: bool) -
 
 def _typed(value: exp.Expr, kind: str) -> exp.Expr:
     if kind != "unknown":
-        target = data_type(split(_spelled(kind))[0], _spelled(kind), Binder(None))
-        value = exp.Cast(this=value, to=to_sqlglot(target))
+        value = exp.Cast(this=value, to=_target(kind))
     elif not isinstance(value, exp.Column | exp.Literal | exp.Anonymous | exp.Cast | exp.Paren | exp.Null):
         inner = value
         value = exp.Paren(this=inner)
@@ -403,5 +402,7 @@ def _typed(value: exp.Expr, kind: str) -> exp.Expr:
     return value
 
 
-def _spelled(kind: str) -> str:
-    return DataType(kind).sql()
+def _target(kind: str) -> exp.DataType:
+    """Returns a parameter's type."""
+    spelled = DataType(kind).sql()
+    return to_sqlglot(data_type(split(spelled)[0], spelled, Binder(None)))

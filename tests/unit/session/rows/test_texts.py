@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.duckdb.canonical import is_one
 
 _MADE = (
     "CREATE SCHEMA s; CREATE TABLE t AS SELECT i AS a, 'x' || i AS b FROM range(20) r(i); "
@@ -110,3 +111,18 @@ def test_values_of_parameters(both: tuple[dl.Session, duckdb.DuckDBPyConnection]
     session, _ = both
     found = session.sql(f"SELECT count(*) FROM t WHERE {condition}", params={"v": [1, 2], "e": [], "n": 5})
     assert found.fetchall() == [(count,)]
+
+
+def test_errors_name_the_macro_of_the_lake(both: tuple[dl.Session, duckdb.DuckDBPyConnection]) -> None:
+    session, _ = both
+    session.sql('CREATE MACRO "one; more"(x INTEGER) AS x + 1')
+    with pytest.raises(dl.DuckLakeError, match=r"^Macro one; more\(\) does not support"):
+        session.sql("SELECT \"one; more\"('q')").fetchall()
+
+
+@pytest.mark.parametrize(
+    "text", ["SELECT 1); COPY t TO 'x'; (SELECT 1", "SELECT 1; SELECT 2", "SELECT (1", "DROP TABLE t"]
+)
+def test_a_stored_text_is_one_query(text: str) -> None:
+    assert not is_one("SELECT", f"({text})")
+    assert is_one("SELECT", "(SELECT 1 UNION ALL VALUES (2) ORDER BY 1)")
