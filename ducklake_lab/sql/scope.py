@@ -50,10 +50,15 @@ class Output:
 
     Attributes:
         type: None if unknown.
+        value: what computes it; see `kinds`.
     """
 
     name: str
-    type: DataType | None
+    type: DataType | None = None
+    value: exp.Expr | None = field(default=None, compare=False, repr=False)
+
+    def __deepcopy__(self, memo: object) -> Output:
+        return self
 
 
 #: The columns of a query; None if unknown.

@@ -15,9 +15,9 @@ from ducklake_lab.sql.bind import from_clause, group_and_order
 from ducklake_lab.sql.bind.aliases import ALIAS_POSITION, alias_value
 from ducklake_lab.sql.bind.entries import EntryBinder
 from ducklake_lab.sql.bind.expansion import dotted_column, rows_as_list, without_comprehension
-from ducklake_lab.sql.bind.inference import infer
 from ducklake_lab.sql.bind.item_names import aliased, name_columns, output_name
 from ducklake_lab.sql.bind.star_expansion import expand, fields_of_row, gives_fields, has_star
+from ducklake_lab.sql.kinds import kind_of_cast
 from ducklake_lab.sql.operations import TableName
 from ducklake_lab.sql.prune import pushdown
 from ducklake_lab.sql.scope import BOUND, OUTPUTS, TYPE, WRITTEN, Ctes, Output, Outputs, Scope, column_of, resolve
@@ -113,7 +113,7 @@ class QueryBinder(EntryBinder):
                 continue
             complete = complete and not gives_fields(value)
             bound.append(aliased(value, name) if not has_star(value) else value)
-            outputs.append(Output(name, value.meta.get(TYPE)))
+            outputs.append(Output(name, value.meta.get(TYPE), value))
             if isinstance(item, exp.Alias):
                 value.meta[ALIAS_POSITION] = len(bound)
                 aliases[name.casefold()] = value  # the last of several columns with the same name
@@ -178,7 +178,7 @@ class QueryBinder(EntryBinder):
             if isinstance(node, exp.Array) and len(node.expressions) == 1:
                 node = without_comprehension(node)
             self.children(node, scope, ctes, aliases)
-            node.meta[TYPE] = infer(node)
+            node.meta[TYPE] = kind_of_cast(node)
             return node
         if bound is not node and node.parent is not None:
             node.replace(bound)
@@ -229,7 +229,7 @@ class QueryBinder(EntryBinder):
             if found is not None:
                 return found
         self.children(node, scope, ctes, aliases)
-        node.meta[TYPE] = infer(node)
+        node.meta[TYPE] = kind_of_cast(node)
         return node
 
 

@@ -13,12 +13,13 @@ from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind import pivots
 from ducklake_lab.sql.dialect import TAKE_LAMBDAS, DuckLakeSql
+from ducklake_lab.sql.kinds import kind_of
 from ducklake_lab.sql.operations import Query
 from ducklake_lab.sql.parse.placeholders import Binder
 from ducklake_lab.sql.parse.statements import data_type, parse_query, parse_tokens
 from ducklake_lab.sql.parse.tokens import split
 from ducklake_lab.sql.plan import MOST_EXPANSIONS, StoredMacro
-from ducklake_lab.sql.scope import TYPE, Scope, resolve
+from ducklake_lab.sql.scope import Scope, resolve
 from ducklake_lab.sql.types import to_sqlglot
 
 #: Most nested macro calls in one expression; deeper ones are treated as endless.
@@ -312,7 +313,7 @@ def _distance(impl: MacroImplementation, arguments: Mapping[str, exp.Expr]) -> i
     """Returns the distance between argument and parameter types; each parameter filled by a default increases it."""
     distance = 0
     for parameter in impl.parameters:
-        kind = arguments[parameter.name.casefold()].meta.get(TYPE)
+        kind = kind_of(arguments[parameter.name.casefold()])
         if parameter.type == "unknown" or kind is None:
             distance += 2
         elif kind.name != parameter.type:

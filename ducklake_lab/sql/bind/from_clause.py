@@ -288,8 +288,7 @@ def _function(binder: Binding, node: exp.Table, call: exp.Anonymous, scope: Scop
     name = TableName.of([part.name for part in node.parts], *place(call))
     if name.schema is None and call.name.lower() in ("range", "generate_series"):
         binder.children(call, scope, ctes)
-        kind = call.expressions[0].meta.get(TYPE) if call.expressions else None
-        columns = _counted_on(node, Output(call.name.lower(), _counted(kind)), bool(node.args.get("ordinality")))
+        columns = _counted_on(node, Output(call.name.lower(), value=_unnested(call)), bool(node.args.get("ordinality")))
         relation = Relation(shown, shown, name_columns(columns, names, alias))
         scope.add(relation)
         set_alias(node, relation, names or [column.name for column in columns])
@@ -330,13 +329,9 @@ def _counted_on(node: exp.Expr, column: Output, ordinality: bool) -> tuple[Outpu
     return (column, Output("ordinality", _BIGINT)) if ordinality else (column,)
 
 
-def _counted(kind: DataType | None) -> DataType | None:
-    """Returns the type of range() over bounds of a type; None if unknown."""
-    if kind is None or kind.name == "timestamptz":
-        return kind
-    if kind.name.startswith("int"):
-        return _BIGINT
-    return DataType("timestamp") if kind.name in ("date", "timestamp") else None
+def _unnested(rows: exp.Expr) -> exp.Expr:
+    """Returns an element of a list."""
+    return exp.Anonymous(this="unnest", expressions=[rows.copy()])
 
 
 def _local(binder: Binding, node: exp.Table, scope: Scope, shown: str, names: list[str], name: TableName) -> exp.Expr:
@@ -389,11 +384,7 @@ def _values(binder: Binding, node: exp.Values, scope: Scope, ctes: Ctes) -> exp.
         "expressions",
         [row if isinstance(row, exp.Tuple) else exp.Tuple(expressions=[row.unnest()]) for row in node.expressions],
     )
-    types: list[DataType | None] = []
-    for index in range(width):
-        kinds = [row.expressions[index].meta.get(TYPE) for row in node.expressions]
-        types.append(kinds[0] if all(kind == kinds[0] for kind in kinds) else None)
-    outputs = name_columns(tuple(Output(f"col{index}", kind) for index, kind in enumerate(types)), names, alias)
+    outputs = name_columns(tuple(Output(f"col{index}") for index in range(width)), names, alias)
     shown = alias or "valueslist"
     relation = Relation(shown, shown, outputs)
     scope.add(relation)
@@ -410,9 +401,7 @@ def _unnest(binder: Binding, node: exp.Unnest, scope: Scope, ctes: Ctes) -> exp.
         names.append(offset.name)  # sqlglot parses the last name of the alias as the offset
         node.set("offset", True)
     binder.children(node, scope, ctes)
-    kind: DataType | None = node.expressions[0].meta.get(TYPE)
-    element = kind.children[0][1] if kind is not None and kind.name == "list" else None
-    columns = _counted_on(node, Output("unnest", element), bool(offset))
+    columns = _counted_on(node, Output("unnest", value=_unnested(node.expressions[0])), bool(offset))
     shown = alias or "unnest"
     relation = Relation(shown, shown, name_columns(columns, names, alias))
     scope.add(relation)

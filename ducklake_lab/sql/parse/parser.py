@@ -18,7 +18,7 @@ from ducklake_lab.sql.parse.entries import entry_statement
 from ducklake_lab.sql.parse.literal_insert import read_literal_insert
 from ducklake_lab.sql.parse.merge import is_merge, read_merge
 from ducklake_lab.sql.parse.placeholders import Binder
-from ducklake_lab.sql.parse.references import PIVOTS, word
+from ducklake_lab.sql.parse.references import PIVOTS, matching, word
 from ducklake_lab.sql.parse.secrets import read_secret
 from ducklake_lab.sql.parse.statements import own_statement, prepared
 from ducklake_lab.sql.parse.tokens import Cursor, from_parse_error, position, split, syntax_error
@@ -365,9 +365,7 @@ def _create(text: str, tokens: Sequence[Token], tree: exp.Create, binder: Binder
     return op.CreateTable(
         name=name,
         columns=tuple(columns),
-        query=op.Query(query, distinct_names=True, written=None if names else _after_as(text, tokens, binder))
-        if query is not None
-        else None,
+        query=op.Query(query, True, None if names else _after_as(text, tokens, binder)) if query else None,
         replace=bool(tree.args.get("replace")),
         if_not_exists=bool(tree.args.get("exists")),
         with_data=with_data,
@@ -377,13 +375,10 @@ def _create(text: str, tokens: Sequence[Token], tree: exp.Create, binder: Binder
 
 def _after_as(text: str, tokens: Sequence[Token], binder: Binder) -> op.Written:
     """Returns the query of CREATE TABLE … AS."""
-    depth, first = 0, 0
-    while depth or word(tokens[first]) != "AS":
-        kind = tokens[first].token_type
-        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
-        first += 1
-    last = [word(token) for token in tokens[-3:]]
-    end = len(tokens) - (3 if last == ["WITH", "NO", "DATA"] else 2 if last[1:] == ["WITH", "DATA"] else 0)
+    words, first = [word(token) for token in tokens], 0
+    while words[first] != "AS":
+        first = (matching(tokens, first) if tokens[first].token_type is TokenType.L_PAREN else first) + 1
+    end = len(tokens) - (3 if words[-3:] == ["WITH", "NO", "DATA"] else 2 if words[-2:] == ["WITH", "DATA"] else 0)
     return binder.written(text, tokens[first + 1 : end])
 
 

@@ -16,7 +16,7 @@ _MADE = (
     "CREATE VIEW v AS SELECT a, count(*), a + 1 FROM t GROUP BY ALL; "
     "CREATE MACRO m(x, y := 2) AS x * y; CREATE MACRO biggest(x) AS (SELECT max(a) FROM t WHERE a < 10) + x; "
     "CREATE MACRO mm(z) AS m(z) + biggest(z); CREATE MACRO tm(k) AS TABLE SELECT * FROM t WHERE a = k; "
-    "CREATE MACRO several(x) AS x, (x, y) AS x - y; CREATE MACRO s.m(x) AS x + 100; "
+    "CREATE MACRO several(x) AS x, (x, y) AS x - y; CREATE MACRO typed(x INTEGER) AS 'number', (x VARCHAR) AS 'text'; CREATE MACRO s.m(x) AS x + 100; "
     "CREATE VIEW vv AS SELECT mm(a) AS q, a FROM v WHERE a < 3"
 )
 
@@ -41,6 +41,10 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dl.Session,
         "SELECT m(a), m(a, y := 3), lake.main.m(2), s.m(1), a.m() FROM t WHERE a = 5",
         "SELECT mm(3), biggest(1), several(3), several(5, 2), m(m(2))",
         "SELECT sum(m(a)) OVER (ORDER BY a), list_transform([1, 2], lambda x: m(x)) FROM t ORDER BY a LIMIT 3",
+        "SELECT typed(1 + 1), typed('a' || 'b'), typed(b), typed((SELECT 1)) FROM t WHERE a = 1",
+        "SELECT s.*, s.f.g FROM (SELECT {'f': {'g': a}, 'h': b} AS s FROM t) ORDER BY ALL LIMIT 2",
+        "SELECT x, r + 1 FROM (SELECT unnest({'x': a, 'y': b}) FROM t), range(2) q(r) WHERE x = 3 ORDER BY ALL",
+        "SELECT l.k FROM unnest([{'k': 1}, {'k': 2}]) u(l), (VALUES ({'m': 1})) v(w) WHERE w.m = 1 ORDER BY ALL",
         "FROM tm(3)",
         "SELECT x.b FROM lake.main.tm(1 + 3) x",
         "SELECT b FROM tm((SELECT 2))",
