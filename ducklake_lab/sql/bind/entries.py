@@ -122,12 +122,14 @@ class EntryBinder(Binding):
     # -- views and macros ------------------------------------------------------------------------
 
     def view(self, view: StoredView, at: At | None) -> tuple[exp.Expr, Outputs, str]:
-        """Returns the bound query of a view, its columns under their names, and its text."""
+        """Returns the bound query of a view, its columns under their names, and its text; "" if no text is certain."""
         tree = view_query(view.sql)
         with self._inside("view", view, at or self._at), self._reading(view.sql) as frame:
             outputs = self.query(tree, None, {})
         columns = name_columns(outputs, list(view.columns), view.name)
         names = [*view.columns] or repeated(outputs)
+        if not self.frame.certain:
+            return tree, columns, ""
         text = frame.text()
         if text is None or not is_one("SELECT", f"({text})"):
             text = duckdb_sql(tree)
@@ -215,7 +217,7 @@ class EntryBinder(Binding):
                 scope.frame = around
         holder.meta[TYPE] = holder.this.meta.get(TYPE)
         start = call.meta.get("start") if first is None else first.meta.get("start")
-        own = self._as_own_macro(macro, impl, arguments, holder.find(exp.Query) is not None, body.text())
+        own = self._as_own_macro(macro, impl, arguments, holder.find(exp.Query, exp.Lambda) is not None, body.text())
         self.frame.replace(start, call.meta.get("end"), own)
         self.frame.called(start, self.sources[before:])
         return holder
@@ -233,9 +235,9 @@ class EntryBinder(Binding):
         """Returns the name of a macro of the session's database with a body.
 
         Args:
-            reads: the body has queries, whose columns capture columns of arguments in DuckDB's macros.
+            reads: the body has queries or lambdas, whose names capture those of arguments in DuckDB's macros.
         """
-        captures = reads and any(value.find(exp.Column) is not None for value in arguments.values())
+        captures = reads and any(value.find(exp.Identifier) is not None for value in arguments.values())
         parameters = ", ".join(map(declared, impl.parameters))
         definition = f"({parameters}) AS {'TABLE ' if of_rows else ''}{body}"
         if body is None or captures or not is_one("CREATE", f"CREATE MACRO m{definition}"):

@@ -84,6 +84,8 @@ def test_an_argument_is_that_of_the_call(both: tuple[dl.Session, duckdb.DuckDBPy
     # DuckDB's own macros would read the column of the table in the body
     session, _ = both
     assert session.sql("SELECT biggest(a) FROM u").fetchall() == [(10,)]
+    session.sql("CREATE MACRO raised(x) AS list_transform([1, 2], lambda y: y + x)")
+    assert session.sql("SELECT raised(y) FROM (SELECT 10 AS y)").fetchall() == [([11, 12],)]
     assert session.sql("SELECT (SELECT b FROM tm(u.a)) FROM u").fetchall() == [("x1",)]
 
 
