@@ -114,6 +114,23 @@ def check_parameters(macro: str, lists: Sequence[str]) -> None:
         raise BindError(f"{worded(error).rstrip('.')}.") from None
 
 
+@lru_cache(maxsize=1_000)
+def overload(parameters: Sequence[str], arguments: str) -> int | None:
+    """Returns the index of the overload that DuckDB chooses for a call; None if it chooses none.
+
+    Args:
+        parameters: the parameters of each overload, e.g. `x INTEGER, y := 5`.
+        arguments: the arguments of the call, constants of their types.
+    """
+    bodies = ", ".join(f"({some}) AS {index}" for index, some in enumerate(parameters))
+    try:
+        _connection().execute(f"CREATE OR REPLACE TEMP MACRO ducklake_overload {bodies}")
+        (index,) = _one(f"SELECT ducklake_overload({arguments})")
+    except duckdb.Error:
+        return None
+    return int(index)
+
+
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\w+|\s+|.", re.DOTALL)
 _TYPE_NAMES = re.compile(
     r"\b(TIMESTAMP WITH TIME ZONE|TIME WITH TIME ZONE|TIMESTAMP_(?:S|MS|NS)|DATE|BLOB|DOUBLE|U?TINYINT|USMALLINT|UINTEGER|"

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
+from ducklake_lab.duckdb.canonical import overload
 from ducklake_lab.errors import BindError, ExpansionError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation, MacroParameter
 from ducklake_lab.model.quoting import quote_identifier
@@ -267,9 +268,28 @@ def choose(macro: StoredMacro, call: exp.Anonymous) -> tuple[MacroImplementation
     if not fitting:
         shown = " or ".join(_signature(macro.name, impl) for impl in macro.implementations)
         raise BindError(f"The macro {macro.name} cannot be called with these arguments; it is {shown}.")
-    if len(fitting) > 1:
-        fitting.sort(key=lambda found: _distance(*found))
-    return fitting[0]
+    if len(fitting) == 1 or (constants := _constants(call)) is None:
+        return fitting[0]
+    chosen = overload(tuple(", ".join(map(declared, impl.parameters)) for impl, _ in fitting), constants)
+    if chosen is None:
+        raise BindError(f"DuckDB chooses no overload of the macro {macro.name} for these arguments; cast them.")
+    return fitting[chosen]
+
+
+def _constants(call: exp.Anonymous) -> str | None:
+    """Returns the arguments of a call as constants of their types; None if one is unknown."""
+    constants: list[str] = []
+    for argument in call.expressions:
+        named = isinstance(argument, exp.Kwarg | exp.PropertyEQ)
+        value = argument.expression if named else argument
+        if value.find(exp.Column, exp.Query) is None:
+            constant = value.sql(dialect=DuckLakeSql)
+        elif (kind := kind_of(value)) is not None:
+            constant = f"CAST(NULL AS {kind.sql()})"
+        else:
+            return None
+        constants.append(f"{quote_identifier(argument.this.name)} := {constant}" if named else constant)
+    return ", ".join(constants)
 
 
 def _fit(
@@ -307,18 +327,6 @@ def _default(parameter: MacroParameter) -> exp.Expr:
     text = parameter.default_value
     value = exp.Null() if text is None or kind.name == "null" else exp.Literal.string(text)
     return value if kind.name == "null" else exp.Cast(this=value, to=to_sqlglot(kind))
-
-
-def _distance(impl: MacroImplementation, arguments: Mapping[str, exp.Expr]) -> int:
-    """Returns the distance between argument and parameter types; each parameter filled by a default increases it."""
-    distance = 0
-    for parameter in impl.parameters:
-        kind = kind_of(arguments[parameter.name.casefold()])
-        if parameter.type == "unknown" or kind is None:
-            distance += 2
-        elif kind.name != parameter.type:
-            distance += 1 if kind.is_numeric and DataType(parameter.type).is_numeric else 3
-    return distance
 
 
 def _signature(name: str, impl: MacroImplementation) -> str:

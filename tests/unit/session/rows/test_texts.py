@@ -17,6 +17,7 @@ _MADE = (
     "CREATE MACRO m(x, y := 2) AS x * y; CREATE MACRO biggest(x) AS (SELECT max(a) FROM t WHERE a < 10) + x; "
     "CREATE MACRO mm(z) AS m(z) + biggest(z); CREATE MACRO tm(k) AS TABLE SELECT * FROM t WHERE a = k; "
     "CREATE MACRO several(x) AS x, (x, y) AS x - y; CREATE MACRO typed(x INTEGER) AS 'number', (x VARCHAR) AS 'text'; CREATE MACRO s.m(x) AS x + 100; "
+    "CREATE MACRO sized(a TINYINT) AS 1, (a SMALLINT) AS 2, (a HUGEINT) AS 16, (a DOUBLE) AS 8; "
     "CREATE VIEW vv AS SELECT mm(a) AS q, a FROM v WHERE a < 3"
 )
 
@@ -42,6 +43,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[dl.Session,
         "SELECT mm(3), biggest(1), several(3), several(5, 2), m(m(2))",
         "SELECT sum(m(a)) OVER (ORDER BY a), list_transform([1, 2], lambda x: m(x)) FROM t ORDER BY a LIMIT 3",
         "SELECT typed(1 + 1), typed('a' || 'b'), typed(b), typed((SELECT 1)) FROM t WHERE a = 1",
+        "SELECT sized(1), sized(1::BIGINT), sized(a), sized(1.5), sized(a := 3::UTINYINT) FROM t WHERE a = 1",
         "SELECT s.*, s.f.g FROM (SELECT {'f': {'g': a}, 'h': b} AS s FROM t) ORDER BY ALL LIMIT 2",
         "SELECT x, r + 1 FROM (SELECT unnest({'x': a, 'y': b}) FROM t), range(2) q(r) WHERE x = 3 ORDER BY ALL",
         "SELECT l.k FROM unnest([{'k': 1}, {'k': 2}]) u(l), (VALUES ({'m': 1})) v(w) WHERE w.m = 1 ORDER BY ALL",
