@@ -77,11 +77,12 @@ class Frame:
         else:
             self.certain = False
 
-    def table(self, node: exp.Table, sql: str, name: str) -> None:
+    def table(self, node: exp.Table, sql: str, name: str, *, keeps_arguments: bool = False) -> None:
         """Replaces a table, its AT clause and arguments.
 
         Args:
             name: its alias, if none is written.
+            keeps_arguments: only the name of a table macro is replaced.
         """
         if self._written is None:
             return
@@ -91,37 +92,18 @@ class Frame:
         if index is None or reference is None:
             self.certain = False
             return
-        self._replace_reference(node, index, reference.last, sql, name)
-
-    def call(self, node: exp.Table, macro: str, name: str) -> None:
-        """Replaces the name of a table macro; its arguments stay."""
-        if self._written is None:
-            return
-        index = self._indexes.get(node.parts[0].meta.get("start", -1))
-        call = node.parts[-1]
-        end = self._indexes.get(call.meta.get("start", -1))
-        if index is None or end is None:
-            self.certain = False
-            return
-        tokens = self._written.tokens
-        reference = read_reference(self._written.text, tokens, index)
-        self.replace(tokens[index].start, tokens[end].end, macro)
-        if reference is not None and not node.args.get("alias"):
-            end_of_call = tokens[reference.last].end
-            self.replace(end_of_call + 1, end_of_call, f" AS {quote_identifier(name)}")
-
-    def _replace_reference(self, node: exp.Table, index: int, last: int, sql: str, name: str) -> None:
-        assert self._written is not None
-        tokens = self._written.tokens
-        start = tokens[index].start
-        alias = node.args.get("alias")
+        start, end, alias = tokens[index].start, tokens[reference.last].end, node.args.get("alias")
+        following = tokens[reference.last + 1].start if reference.last + 1 < len(tokens) else None
+        added = "" if alias is None or following != alias.this.meta.get("start") else " AS"
         if alias is None:
-            sql = f"{sql} AS {quote_identifier(name)}"
+            added = f" AS {quote_identifier(name)}"
             if index and word(tokens[index - 1]) == "TABLE":
                 start, sql = tokens[index - 1].start, f"FROM {sql}"
-        elif last + 1 < len(tokens) and tokens[last + 1].start == alias.this.meta.get("start"):
-            sql = f"{sql} AS"
-        self.replace(start, tokens[last].end, sql)
+        if keeps_arguments:
+            self.replace(start, node.parts[-1].meta.get("end"), sql)
+            self.replace(end + 1, end, added)
+        else:
+            self.replace(start, end, sql + added)
 
     def qualify(self, parts: Sequence[exp.Identifier], alias: str | None) -> None:
         """Replaces the qualifiers of a column by an alias; None if no alias is certain."""

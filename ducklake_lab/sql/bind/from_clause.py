@@ -301,7 +301,7 @@ def _function(binder: Binding, node: exp.Table, call: exp.Anonymous, scope: Scop
         relation = Relation(shown, shown, name_columns(found, names, alias))
         lateral = any(RELATION in column.meta for column in call.find_all(exp.Column))
         scope.add(relation)
-        binder.frame.call(node, own_name, relation.alias)
+        binder.frame.table(node, own_name, relation.alias, keeps_arguments=True)
         result = _expanded(node, tree, relation, names or repeated(found))
         result.meta[LATERAL] = lateral
         return result

@@ -30,7 +30,7 @@ def text(planned: QueryPlan) -> str:
         ("TABLE planes", 'FROM src1 AS "planes"'),
         ("SELECT 1 FROM snapshots(1, x => 2)", 'SELECT 1 FROM src1 AS "snapshots"'),
         ("SELECT plus(1), plus(2)", 'SELECT macro1(1) AS "plus(1)", macro1(2) AS "plus(2)"'),
-        ("FROM of_month(3) o", "FROM macro1(3) o"),
+        ("FROM of_month(3) o", "FROM macro1(3) AS o"),
         ("FROM range(3) SELECT range", "FROM range(3) SELECT range"),
         ("WITH planes AS (FROM planes) FROM planes", 'WITH planes AS (FROM src1 AS "planes") FROM planes'),
     ],
