@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 import duckdb
@@ -51,6 +52,41 @@ def expression_text(sql: str) -> str:
     return query_text(f"SELECT {sql}").removeprefix("SELECT ")
 
 
+_ARROW = re.compile(r"\((\w+|\(\w+(?:, \w+)*\)) -> ")
+
+
+@lru_cache(maxsize=10_000)
+def item_name(sql: str) -> str | None:
+    """Returns DuckDB's name of a column that a SELECT list computes without an alias; None if it cannot be read.
+
+    Args:
+        sql: the item, with a WINDOW clause if it needs one.
+    """
+    try:
+        text = expression_text(sql)
+    except (SqlSyntaxError, UnsupportedFeatureError, duckdb.Error):
+        return None
+    # on its way through JSON a lambda gets an arrow
+    keeps = "->" in sql or "lambda" not in sql.casefold()
+    return text if keeps else _ARROW.sub(lambda found: f"(lambda {found[1].strip('()')}: ", text)
+
+
+def is_one(kind: str, sql: str) -> bool:
+    """Whether DuckDB reads a text as one statement of a kind, such as SELECT: its text may come from a hostile catalog."""
+    try:
+        statements = duckdb.extract_statements(sql)
+    except duckdb.Error:
+        return False
+    return [statement.type.name for statement in statements] == [kind]
+
+
+@cache
+def reserved_words() -> frozenset[str]:
+    """Returns the words that DuckDB does not accept as column names, in lower case."""
+    words = "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category IN ('reserved', 'type_function')"
+    return frozenset(word for (word,) in _connection().execute(words).fetchall())
+
+
 def constant_text(sql: str) -> tuple[str | None, str]:
     """(text, type) of a constant: its value cast to text, and DuckDB's name of its type.
 
@@ -76,6 +112,23 @@ def check_parameters(macro: str, lists: Sequence[str]) -> None:
         )
     except duckdb.Error as error:
         raise BindError(f"{worded(error).rstrip('.')}.") from None
+
+
+@lru_cache(maxsize=1_000)
+def overload(parameters: Sequence[str], arguments: str) -> int | None:
+    """Returns the index of the overload that DuckDB chooses for a call; None if it chooses none.
+
+    Args:
+        parameters: the parameters of each overload, e.g. `x INTEGER, y := 5`.
+        arguments: the arguments of the call, constants of their types.
+    """
+    bodies = ", ".join(f"({some}) AS {index}" for index, some in enumerate(parameters))
+    try:
+        _connection().execute(f"CREATE OR REPLACE TEMP MACRO ducklake_overload {bodies}")
+        (index,) = _one(f"SELECT ducklake_overload({arguments})")
+    except duckdb.Error:
+        return None
+    return int(index)
 
 
 _TOKEN = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\w+|\s+|.", re.DOTALL)

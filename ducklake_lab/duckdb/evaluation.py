@@ -253,6 +253,7 @@ def names_like(names: Sequence[str], pattern: str) -> set[str]:
         raise BindError(worded(error)) from error
 
 
+@lru_cache(maxsize=10_000)
 def printed(sql: str) -> str | None:
     """The first columns of `SELECT sql` as DuckDB writes them in names of columns; None where it cannot read them."""
     query = f"SELECT json_deserialize_sql(json_serialize_sql({quote_text(f'SELECT {sql}')}))"

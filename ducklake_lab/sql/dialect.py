@@ -23,14 +23,8 @@ from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.sql.operators import OperatorGenerator
 from ducklake_lab.sql.pivot_syntax import PivotParser
 
-#: node.meta key: the call used special syntax; DuckDB prints it with its schema (`main.date_part(…)`).
-SPECIAL_SYNTAX = "special_syntax"
-#: node.meta key: the part in EXTRACT, and whether it was a string; a word is in upper case.
-WRITTEN_PART = "written_part"
-#: node.meta key: a lambda written as `x -> …`.
-ARROW = "arrow"
-#: node.meta key: the quoted text of an INTERVAL.
-INTERVAL_TEXT = "interval_text"
+#: node.meta key: the start and the exclusive end of an item of a SELECT list in its text.
+SPAN = "span"
 
 #: node.meta key: NULLS FIRST or NULLS LAST is explicit.
 NULLS = "nulls"
@@ -75,24 +69,20 @@ _FIELD_NAMES = ("INTERVAL", "DATE", "TIMESTAMP", "TIME", "IF", "MAP", "STRUCT")
 _KEPT_FUNCTION_PARSERS = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM")
 
 
-def _special(name: str, *args: exp.Expr | None) -> exp.Anonymous:
-    call = exp.Anonymous(this=name, expressions=[arg for arg in args if arg is not None])
-    call.meta[SPECIAL_SYNTAX] = True
-    return call
+def _call(name: str, *args: exp.Expr | None) -> exp.Anonymous:
+    return exp.Anonymous(this=name, expressions=[arg for arg in args if arg is not None])
 
 
 def _as_plain_call(node: exp.Expr) -> exp.Expr:
     """Converts EXTRACT(year FROM x), SUBSTRING(x FROM 1) and TRIM(…) to plain function calls."""
     if isinstance(node, exp.Extract):
-        call = _special("date_part", exp.Literal.string(node.name.lower()), node.expression)
-        call.meta[WRITTEN_PART] = node.name, isinstance(node.this, exp.Literal)
-        return call
+        return _call("date_part", exp.Literal.string(node.name.lower()), node.expression)
     if isinstance(node, exp.Substring):
-        return _special("substring", node.this, node.args.get("start"), node.args.get("length"))
+        return _call("substring", node.this, node.args.get("start"), node.args.get("length"))
     if isinstance(node, exp.Trim):
         names = {"LEADING": "ltrim", "TRAILING": "rtrim"}
         name = names.get(str(node.args.get("position") or "").upper(), "trim")
-        return _special(name, node.this, node.args.get("expression"))
+        return _call(name, node.this, node.args.get("expression"))
     return node
 
 
@@ -101,7 +91,7 @@ def _position(parser: Any) -> exp.Expr:
     sought = parser._parse_bitwise()
     if not parser._match(TokenType.IN):
         parser.raise_error("IN was expected")
-    return _special("position", parser._parse_bitwise(), sought)
+    return _call("position", parser._parse_bitwise(), sought)
 
 
 def _unless_quoted(parse: Callable[[object], exp.Expr]) -> Callable[[Any], exp.Expr]:
@@ -229,6 +219,17 @@ class DuckLakeSql(DuckDB):
                 return True
             return kind in self.ID_VAR_TOKENS and self._curr.text.upper() not in _NEVER_ALIASES
 
+        def _parse_projections(self) -> Any:
+            # The base parser keeps no places of items.
+            def item() -> exp.Expr | None:
+                first = self._curr
+                node = self._parse_expression()
+                if node is not None and not isinstance(node, exp.Alias | exp.Column | exp.Star):
+                    node.meta[SPAN] = first.start, self._prev.end + 1
+                return node
+
+            return self._parse_csv(item), None
+
         def _parse_star_ops(self) -> exp.Expr | None:
             # The base parser drops the star of an unknown function.
             if self._match_text_seq("COLUMNS", "(", advance=False):
@@ -241,7 +242,6 @@ class DuckLakeSql(DuckDB):
             if not isinstance(node, exp.Lambda) or keyword:
                 return node
             if self._takes_lambda(index):
-                node.meta[ARROW] = True
                 return node
             self._retreat(index)  # `f(j -> 'a')` reads JSON
             value = self._parse_select_or_expression(alias=alias)
@@ -287,10 +287,7 @@ class DuckLakeSql(DuckDB):
                 return None
             if is_text and not has_unit and not _AMOUNT.fullmatch(first.text):
                 return self.expression(exp.Cast(this=this, to=exp.DataType(this=exp.DType.INTERVAL)))
-            node = self._parse_interval_span(this, parse_function_unit=parse_function_unit)
-            if is_text:
-                node.meta[INTERVAL_TEXT] = first.text
-            return node
+            return self._parse_interval_span(this, parse_function_unit=parse_function_unit)
 
         def _parse_window(self, this: exp.Expr | None, alias: bool = False) -> Any:
             if isinstance(this, exp.Anonymous) and not alias and self._match_text_seq("EXPORT_STATE", advance=False):

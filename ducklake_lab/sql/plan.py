@@ -19,6 +19,8 @@ from ducklake_lab.sql.operations import At, Query, TableName
 MOST_EXPANSIONS = 1000
 #: Prefix of source names. A random part follows, so that no text contains such a name by chance.
 SOURCE_PREFIX = "ducklake_src_"
+#: Prefix of names of macros in the session's database that a plan needs.
+MACRO_PREFIX = "ducklake_macro_"
 #: What names of sources begin with that stand in parentheses of a text: an expression with a query is named by it.
 NAMED_PREFIX = "ducklake_named_"
 _NAMED = re.compile(rf'({NAMED_PREFIX}\w+)( AS (?:"(?:[^"]|"")*"|\w+))?')
@@ -166,6 +168,7 @@ class Source:
         query: the DuckDB SQL of a local source; only Spark needs it as a view.
         stored: the text of a view or macro names the source.
         keys: join keys implied by the query; rows without a match in one of them may be skipped.
+        is_shared: it has neither.
     """
 
     view: str
@@ -181,6 +184,11 @@ class Source:
     query: str = ""
     stored: bool = False
     keys: tuple[JoinKey, ...] = ()
+    is_shared: bool = False
+
+    def share(self) -> None:
+        """Drops what implies its relevant rows: several parts of the query read it, with conditions of their own."""
+        self.is_shared, self.predicate, self.keys = True, None, ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +234,7 @@ class QueryPlan:
         bound: names and columns have been checked. If not, DuckDB checks them, and `refusal` has the error.
         digest: a query that the catalog alone can answer; None if rows are needed.
         types: DuckDB's type names of the columns, if every column is exactly of its type.
+        macros: names of the macros that `duckdb_sql` calls, by their parameters and body.
         written: what the text has for a source, by its view, and whether an alias was added to it.
     """
 
@@ -237,6 +246,7 @@ class QueryPlan:
     digest: Digest | None = None
     types: tuple[str, ...] | None = None
     written: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
+    macros: Mapping[str, str] = field(default_factory=dict)
 
     def named(self, column: str) -> str:
         """A column's name with what the text has for the sources in it, as DuckDB prints it."""
@@ -247,6 +257,11 @@ class QueryPlan:
             return name if is_added else name + (found[2] or "")
 
         return _NAMED.sub(shown, column) if self.written else column
+
+    @property
+    def own_sql(self) -> str:
+        """The query for DuckDB with the macros that it calls."""
+        return ";\n".join((*self.macros, self.duckdb_sql))
 
     @cached_property
     def _translated(self) -> SparkQuery | DuckLakeError:

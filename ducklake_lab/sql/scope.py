@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from sqlglot import exp
 
@@ -51,10 +52,15 @@ class Output:
 
     Attributes:
         type: None if unknown.
+        value: what computes it; see `kinds`.
     """
 
     name: str
-    type: DataType | None
+    type: DataType | None = None
+    value: exp.Expr | None = field(default=None, compare=False, repr=False)
+
+    def __deepcopy__(self, memo: object) -> Output:
+        return self
 
 
 #: The columns of a query; None if unknown.
@@ -74,6 +80,7 @@ class Relation:
         qualifiers: schema and catalog names that may precede `name`, innermost first.
         source: its lake source, or None.
         nullable: an outer join may make all of its columns NULL.
+        written: its alias in the text that DuckDB reads, in place of its name with qualifiers; "" if that name stays.
     """
 
     alias: str
@@ -82,6 +89,7 @@ class Relation:
     qualifiers: tuple[str, ...] = ()
     source: Source | None = None
     nullable: bool = False
+    written: str = ""
 
     def __deepcopy__(self, memo: object) -> Relation:
         # Copies of a syntax tree refer to the same relation.
@@ -143,6 +151,13 @@ class Merged:
     members: tuple[Relation, ...]
 
 
+class Qualifiers(Protocol):
+    """Takes qualifiers of columns."""
+
+    def qualify(self, parts: Sequence[exp.Identifier], alias: str | None) -> None:
+        """Replaces the qualifiers of a column by an alias; None if no alias is certain."""
+
+
 @dataclass(eq=False, slots=True)
 class Scope:
     """The relations of one SELECT, and the enclosing scope.
@@ -150,12 +165,14 @@ class Scope:
     Attributes:
         merged: columns of USING by folded name, which `*` shows once.
         touched: an inner query uses a name of this scope, and so is correlated.
+        frame: takes the qualifiers of columns that the text cannot keep.
     """
 
     parent: Scope | None = None
     relations: list[Relation] = field(default_factory=list)
     merged: dict[str, Merged] = field(default_factory=dict)
     touched: bool = False
+    frame: Qualifiers | None = None
 
     @property
     def open(self) -> bool:
@@ -295,6 +312,7 @@ def resolve(parts: Sequence[exp.Identifier], scope: Scope) -> exp.Expr | None:
     for level in scope.around():
         found = _in_scope(names, parts, level) or _row(names, level)
         if found is not None:
+            _unqualify(parts, scope, level)
             if level is not scope:
                 for inner in scope.around():
                     inner.touched = inner.touched or inner is not scope
@@ -306,6 +324,29 @@ def resolve(parts: Sequence[exp.Identifier], scope: Scope) -> exp.Expr | None:
     if any(level.open for level in scope.around()):
         return None
     raise _unknown(names, parts, scope)
+
+
+def _unqualify(parts: Sequence[exp.Identifier], scope: Scope, level: Scope) -> None:
+    """Notes the qualifiers of a resolved column of `level` that the text cannot keep."""
+    names = [part.name for part in parts]
+    for length in range(len(names) - 1, 1, -1):
+        for relation in level.relations:
+            if relation.matches(names[:length]):
+                replace_qualifiers(parts[:length], relation, scope, level)
+                return
+
+
+def replace_qualifiers(parts: Sequence[exp.Identifier], relation: Relation, scope: Scope, level: Scope) -> None:
+    """Replaces the qualifiers of a relation of `level` in the text, if its name is replaced there."""
+    if scope.frame is None or not relation.written:
+        return
+    hidden = False
+    for around in scope.around():
+        others = (one.written or one.name for one in around.relations if one is not relation)
+        hidden = hidden or relation.written.casefold() in (name.casefold() for name in others)
+        if around is level:
+            break
+    scope.frame.qualify(parts, None if hidden else relation.written)
 
 
 def _row(names: list[str], scope: Scope) -> exp.Expr | None:

@@ -1,4 +1,4 @@
-"""Keeps parts of a written type that the base parser loses."""
+"""Reads types and maps that the base parser misreads."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from sqlglot import exp
 from sqlglot.tokens import TokenType
 
 from ducklake_lab.sql.operators import OperatorParser
-
-#: node.meta key: a type's name as written.
-WRITTEN_TYPE = "written_type"
 
 
 class TypeParser(OperatorParser):
@@ -43,7 +40,6 @@ class TypeParser(OperatorParser):
             element = element.expressions[0]
         if element.is_type(exp.DType.FLOAT) and element.expressions and written.upper() != "FLOAT":
             self.raise_error(f"Type {written} takes no size")
-        element.meta.setdefault(WRITTEN_TYPE, written)
         return kind
 
     def _parse_struct_types(self, type_required: bool = False) -> exp.Expr | None:

@@ -10,6 +10,7 @@ from functools import cache
 import pyarrow as pa
 
 from ducklake_lab.duckdb import library as duckdb
+from ducklake_lab.duckdb.canonical import reserved_words
 from ducklake_lab.duckdb.connections import in_memory
 from ducklake_lab.duckdb.stopping import Stoppable
 from ducklake_lab.duckdb.wording import place_of
@@ -67,12 +68,14 @@ class SessionDatabase:
         sql: str,
         tables: Mapping[str, pa.Table | Relation] | None = None,
         types: Sequence[str] | None = None,
+        macros: Mapping[str, str] | None = None,
     ) -> Fetched:
         """Runs one statement.
 
         Args:
             tables: rows by their name in the statement.
             types: the column types of a query, if `describe` has returned them.
+            macros: macros that the statement calls, see `QueryPlan`.
 
         Raises:
             BindError: a name does not exist.
@@ -80,7 +83,7 @@ class SessionDatabase:
             KeyboardInterrupt: the user interrupted.
             SqlError: DuckDB refuses the statement for another reason.
         """
-        with self._reading(sql, tables) as (connection, text):
+        with self._reading(sql, tables, macros) as (connection, text):
             if self.on_progress is not None:
                 # DuckDB only counts progress for a bar, which it need not print
                 connection.execute("SET enable_progress_bar_print = false; SET enable_progress_bar = true")
@@ -88,9 +91,14 @@ class SessionDatabase:
                 *self._stoppable.run(connection, lambda: fetch_with_types(connection, text, types), self.on_progress)
             )
 
-    def describe(self, query: str, tables: Mapping[str, pa.Table | Relation] | None = None) -> list[tuple[str, str]]:
-        """Binds a query without running it; returns (name, type) of each column."""
-        with self._reading(query, tables) as (connection, text):
+    def describe(
+        self,
+        query: str,
+        tables: Mapping[str, pa.Table | Relation] | None = None,
+        macros: Mapping[str, str] | None = None,
+    ) -> list[tuple[str, str]]:
+        """Binds a query without running it; returns (name, type) of each column. Arguments are as in `run`."""
+        with self._reading(query, tables, macros) as (connection, text):
             return [(str(row[0]), str(row[1])) for row in connection.execute(f"DESCRIBE {text}").fetchall()]
 
     def is_row_by_row(self, query: str, view: str) -> bool:
@@ -160,7 +168,7 @@ class SessionDatabase:
 
     @contextmanager
     def _reading(
-        self, sql: str, tables: Mapping[str, pa.Table | Relation] | None = None
+        self, sql: str, tables: Mapping[str, pa.Table | Relation] | None = None, macros: Mapping[str, str] | None = None
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
         """Yields the connection, and the statement in the form to run there."""
         with self._turn.taken():
@@ -168,7 +176,7 @@ class SessionDatabase:
             shown = Shown(connection)
             done = False
             try:
-                yield connection, shown.show(sql, tables or {})
+                yield connection, shown.show(sql, tables or {}, macros)
                 done = True
             except (duckdb.InternalException, duckdb.FatalException) as error:
                 raise self._given_up(error) from None
@@ -332,16 +340,6 @@ def _own_settings(columns: str) -> tuple[str, ...]:
     with in_memory() as connection:
         (row,) = connection.execute(f"SELECT {columns}").fetchall()
         return tuple(row)
-
-
-@cache
-def reserved_words() -> frozenset[str]:
-    """Returns the words that DuckDB does not accept as column names, in lower case."""
-    with in_memory() as connection:
-        found = connection.execute(
-            "SELECT keyword_name FROM duckdb_keywords() WHERE keyword_category IN ('reserved', 'type_function')"
-        )
-        return frozenset(word for (word,) in found.fetchall())
 
 
 def is_syntax(sql: str) -> bool:

@@ -30,7 +30,7 @@ from ducklake_lab.errors import (
 from ducklake_lab.files.relation import Relation
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType, from_field, is_marked
-from ducklake_lab.sql.plan import SOURCE_PREFIX
+from ducklake_lab.sql.plan import MACRO_PREFIX, SOURCE_PREFIX
 
 _CHANGES = frozenset(
     {
@@ -44,6 +44,8 @@ _CHANGES = frozenset(
     }
 )
 _RETURNING = re.compile(r"\bRETURN(ING|_FILES|_STATS)\b", re.IGNORECASE)
+#: What the name of a plan's macro has before the name of the lake's macro.
+_OWN_MACRO = re.compile(rf"{MACRO_PREFIX}[0-9a-f]+_[0-9]+_")
 _NO_FILES = re.compile(r'No files found that match the pattern (".*")')
 
 
@@ -97,22 +99,33 @@ class Shown:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
         self._views: list[str] = []
+        self._macros: list[str] = []
         self._relations: list[Relation] = []
 
-    def show(self, sql: str, tables: Mapping[str, pa.Table | Relation]) -> str:
-        """Makes rows visible under names, with the lake's types; returns the statement to run."""
+    def show(self, sql: str, tables: Mapping[str, pa.Table | Relation], macros: Mapping[str, str] | None = None) -> str:
+        """Makes rows visible under names, with the lake's types; returns the statement to run.
+
+        Args:
+            macros: macros that the statement calls, see `QueryPlan`.
+        """
+        texts: list[str] = [*(macros or ()), sql]
         for name, rows in tables.items():
             relation = rows if isinstance(rows, Relation) else carried(f"{name}_rows", rows)
             self._relations.append(relation)
             for table, held in relation.tables.items():
                 self._connection.register(table, unsliced(held))
             quoted = quote_identifier(name)
-            if name.startswith(SOURCE_PREFIX) and sql.count(quoted) == sql.count(f"{quoted} AS "):
-                sql = sql.replace(quoted, f"({relation.sql})")
+            if name.startswith(SOURCE_PREFIX) and all(
+                text.count(quoted) == text.count(f"{quoted} AS ") for text in texts
+            ):
+                texts = [text.replace(quoted, f"({relation.sql})") for text in texts]
                 continue
             self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted} AS {relation.sql}")
             self._views.append(quoted)
-        return sql
+        for name, text in zip((macros or {}).values(), texts, strict=False):
+            self._connection.execute(f"CREATE OR REPLACE TEMP MACRO {quote_identifier(name)}{text}")
+            self._macros.append(quote_identifier(name))
+        return texts[-1]
 
     def failure(self, error: duckdb.Error) -> DuckLakeError | None:
         """Returns the error for a file that DuckDB failed to read; None if the error is about no file."""
@@ -122,6 +135,9 @@ class Shown:
         """Removes the rows from the connection."""
         for view in self._views:
             self._connection.execute(f"DROP VIEW IF EXISTS temp.main.{view}")
+        for macro in self._macros:
+            self._connection.execute(f"DROP MACRO IF EXISTS temp.main.{macro}")
+            self._connection.execute(f"DROP MACRO TABLE IF EXISTS temp.main.{macro}")
         for relation in self._relations:
             for table in relation.tables:
                 self._connection.unregister(table)
@@ -238,7 +254,7 @@ def translated(error: duckdb.Error) -> DuckLakeError:
     of_line = csv_line_error(str(error))
     if of_line is not None:
         return of_line
-    message = worded(error)
+    message = _OWN_MACRO.sub("", worded(error))
     if message in REFUSALS:
         return UnsupportedFeatureError(message)
     if message == _LONG_NAME:

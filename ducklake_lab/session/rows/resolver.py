@@ -353,18 +353,14 @@ class NameResolver:
         return name
 
 
-def plan_or_leave(query: op.Query, names: NameResolver, text: str | None = None) -> QueryPlan:
-    """Plans a query; leaves queries that the planner cannot parse or bind to DuckDB.
-
-    Args:
-        text: the query as written, if it is a whole statement.
-    """
+def plan_or_leave(query: op.Query, names: NameResolver) -> QueryPlan:
+    """Plans a query; leaves queries that the planner cannot parse or bind to DuckDB."""
     try:
         return plan_query(query, names)
     except ExpansionError:
         raise
     except (BindError, UnsupportedFeatureError) as error:
-        return plan_in_process(text or as_text(query), names, error, query)
+        return plan_in_process(as_text(query), names, error, query)
 
 
 def _typed(columns: Sequence[tuple[str, str]] | None) -> list[tuple[str, DataType]]:

@@ -93,30 +93,29 @@ class Sources:
                 committed=own is None or own.is_committed(table),
             )
 
-    def query(self, query: op.Query, text: str | None = None, *, purpose: Purpose = "look") -> Result:
+    def query(self, query: op.Query, *, purpose: Purpose = "look") -> Result:
         """Plans and runs a query.
 
         Args:
-            text: the query as written, if it is a whole statement.
             purpose: the use of its rows.
 
         Raises:
             BindError: a name does not exist or is ambiguous.
             UnsupportedFeatureError: it reads data files with SQL that Spark cannot run.
         """
-        return self.run(self.plan(query, text), purpose=purpose)
+        return self.run(self.plan(query), purpose=purpose)
 
-    def statement(self, query: op.Query, text: str) -> Result:
+    def statement(self, query: op.Query) -> Result:
         """Runs a query that is a whole statement; its only source may be a function with effects.
 
         Raises:
             BindError, UnsupportedFeatureError: as in `query`; raised before the function runs.
         """
-        plan = self.plan(query, text)
+        plan = self.plan(query)
         source = self.acting(query, plan)
         if source is None:
             return self.run(plan)
-        self._database.describe(plan.duckdb_sql, self.empty(plan))
+        self._database.describe(plan.duckdb_sql, self.empty(plan), plan.macros)
         info = RunInfo()
         rows = self.run_in_process(plan, {source.view: self.load(source, info, effects="run")})
         return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine)
@@ -133,9 +132,9 @@ class Sources:
         acts = self.names.functions.acts(name.catalog, name.schema, name.name, args, kwargs)
         return source if acts else None
 
-    def plan(self, query: op.Query, text: str | None = None) -> QueryPlan:
+    def plan(self, query: op.Query) -> QueryPlan:
         """Plans a query; leaves queries that the planner cannot parse or bind to DuckDB."""
-        return plan_or_leave(query, self.names, text)
+        return plan_or_leave(query, self.names)
 
     def run(self, plan: QueryPlan, *, describe: bool = False, purpose: Purpose = "look") -> Result:
         """Runs a plan: now in process, or lazily on Spark.
@@ -160,13 +159,14 @@ class Sources:
             rows = self.run_in_process(plan, loaded)
             return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine, on_spark=on_spark)
         self.check_for_spark(plan)
-        shown = replace(plan, duckdb_sql=plan.for_spark().duckdb_sql or plan.duckdb_sql)
-        return Result(frame=self.spark_frame(plan, loaded), types=self.types(shown), info=info, engine=self._engine)
+        columns = self._columns_on_spark(plan)
+        types = [kind for _, kind in columns] if columns is not None else None
+        return Result(frame=self._named(plan, loaded, columns), types=types, info=info, engine=self._engine)
 
     def _waiting(self, plan: QueryPlan, loaded: Mapping[str, Rows]) -> Waiting | None:
         """Returns the plan as a query that runs on demand; None if it could give other rows later than now."""
         of_files = all(isinstance(rows, Scan) for rows in loaded.values()) and len(loaded) == len(plan.sources)
-        if not of_files or not plan.bound or differs_by_run(plan.duckdb_sql):
+        if not of_files or not plan.bound or differs_by_run(plan.own_sql):
             return None
         columns = self._described(plan, {view: rows.here().relation for view, rows in loaded.items()})
         if columns is None:
@@ -190,9 +190,22 @@ class Sources:
 
     def _reading_on_spark(self, plan: QueryPlan, loaded: Mapping[str, Rows]) -> DataFrame | None:
         """Returns a lazy DataFrame of a query that ran in process; None if a second run could give other rows."""
-        if not plan.bound or plan.refusal is not None or differs_by_run(plan.duckdb_sql):
+        if not plan.bound or plan.refusal is not None or differs_by_run(plan.own_sql):
             return None
-        return self.spark_frame(plan, loaded)
+        return self._named(plan, loaded, self._columns_on_spark(plan))
+
+    def _columns_on_spark(self, plan: QueryPlan) -> list[tuple[str, str]] | None:
+        """Returns `columns` of a plan that Spark runs, perhaps in other words."""
+        words = plan.for_spark().duckdb_sql
+        return self.columns(replace(plan, duckdb_sql=words, macros={}) if words is not None else plan)
+
+    def _named(
+        self, plan: QueryPlan, loaded: Mapping[str, Rows], columns: Sequence[tuple[str, str]] | None
+    ) -> DataFrame:
+        """Returns `spark_frame` of a plan, its columns named as DuckDB names them."""
+        frame = self.spark_frame(plan, loaded)
+        names = [name for name, _ in columns or ()]
+        return frame.toDF(*names) if len(names) == len(frame.columns) and names != frame.columns else frame
 
     def placed(
         self, plan: QueryPlan, loaded: Mapping[str, Rows], info: RunInfo, purpose: Purpose = "look"
@@ -239,7 +252,7 @@ class Sources:
                 raise
             raise plan.refusal from error
         try:
-            found = self._database.run(plan.duckdb_sql, tables, types or plan.types)
+            found = self._database.run(plan.duckdb_sql, tables, types or plan.types, plan.macros)
             names = [plan.named(name) for name in found.table.column_names]
             return replace(found, table=found.table.rename_columns(names)) if plan.written else found
         except BindError as error:
@@ -253,15 +266,10 @@ class Sources:
             plan.for_spark()
             return
         try:
-            self._database.describe(plan.duckdb_sql, self.empty(plan))
+            self._database.describe(plan.duckdb_sql, self.empty(plan), plan.macros)
         except BindError:
             raise plan.refusal from None
         raise UnsupportedFeatureError(f"This query is not supported on Spark yet: {plan.refusal}")
-
-    def types(self, plan: QueryPlan) -> list[str] | None:
-        """Returns DuckDB's type names of a query's columns; None if DuckDB cannot bind it."""
-        columns = self.columns(plan)
-        return [kind for _, kind in columns] if columns is not None else None
 
     def columns(self, plan: QueryPlan) -> list[tuple[str, str]] | None:
         """Returns (name, type) of a query's columns from DuckDB, without running it; None if DuckDB cannot bind it."""
@@ -269,7 +277,9 @@ class Sources:
 
     def _described(self, plan: QueryPlan, tables: Mapping[str, pa.Table | Relation]) -> list[tuple[str, str]] | None:
         try:
-            return [(plan.named(name), kind) for name, kind in self._database.describe(plan.duckdb_sql, tables)]
+            return [
+                (plan.named(name), kind) for name, kind in self._database.describe(plan.duckdb_sql, tables, plan.macros)
+            ]
         except (SqlError, UnsupportedFeatureError):
             return None
 

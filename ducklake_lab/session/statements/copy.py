@@ -48,7 +48,7 @@ class Copying:
     def to_file(self, statement: op.CopyTo) -> Result:
         """Runs COPY … TO; returns the number of written rows."""
         query = parse_query(statement.query)
-        plan = self._sources.plan(query, statement.query)
+        plan = self._sources.plan(query)
         info = RunInfo(counted="written")
         loaded = self._sources.load_all(plan, info)
         # in process, the file keeps DuckDB's exact types

@@ -129,7 +129,7 @@ class Statements:
             ):
                 return self._local.run(statement)
             case op.Query():
-                return self._sources.statement(operation, statement.sql)
+                return self._sources.statement(operation)
             case op.CreateView(temporary=True):
                 return self._local.create_view(statement, operation)
             case op.Explain():
@@ -439,7 +439,7 @@ class Statements:
         place = self._sources.names.place(statement.name)
         try:
             plan = plan_query(without_pivots(statement.query), self._sources.names, (place.lake.alias, place.schema))
-            self._database.describe(plan.duckdb_sql, self._sources.empty(plan))
+            self._database.describe(plan.duckdb_sql, self._sources.empty(plan), plan.macros)
         except UnsupportedFeatureError:
             return
         if plan.columns is not None and len(statement.columns) > len(plan.columns):

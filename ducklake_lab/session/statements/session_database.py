@@ -137,7 +137,7 @@ class LocalStatements:
             plan.for_spark()  # raises the reason
         if view.name.schema is not None:
             raise UnsupportedFeatureError(f"A temporary view has no schema; call it {view.name.name}.")
-        columns = self._database.describe(plan.duckdb_sql, self._sources.empty(plan))
+        columns = self._database.describe(plan.duckdb_sql, self._sources.empty(plan), plan.macros)
         if len(view.columns) > len(columns):
             raise BindError(f"{view.name.name} names {len(view.columns)} columns, but its query has {len(columns)}.")
         names = [*view.columns, *(name for name, _ in columns[len(view.columns) :])]

@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from ducklake_lab.engine.in_process.database import AT_END, check_syntax, is_syntax, reserved_words
+from ducklake_lab.duckdb.canonical import reserved_words
+from ducklake_lab.engine.in_process.database import AT_END, check_syntax, is_syntax
 from ducklake_lab.errors import SqlSyntaxError
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.sql import operations as op

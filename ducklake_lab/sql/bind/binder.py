@@ -1,40 +1,26 @@
 """Binds a query to tables and columns: resolves, qualifies and checks each name, and expands stars.
 
-The bound tree keeps DuckDB's dialect and meaning; it names lake tables by their views.
+The bound tree keeps DuckDB's dialect and meaning; it names lake tables by their views. It says what a query reads, and
+Spark runs it. DuckDB runs the text that the binder's `frame` has.
 """
 
 from __future__ import annotations
 
-import re
-import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Literal
+from collections.abc import Mapping
 
 from sqlglot import exp
 
-from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError
-from ducklake_lab.model.entries import MacroImplementation
-from ducklake_lab.model.quoting import path_parts, schema_path
+from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.sql.bind import from_clause, group_and_order
 from ducklake_lab.sql.bind.aliases import ALIAS_POSITION, alias_value
-from ducklake_lab.sql.bind.column_names import aliased, output_name
-from ducklake_lab.sql.bind.expansion import (
-    Allowance,
-    choose,
-    dotted_column,
-    macro_expression,
-    macro_query,
-    rows_as_list,
-    view_query,
-)
-from ducklake_lab.sql.bind.inference import infer
-from ducklake_lab.sql.bind.item_names import name_columns, note_written
+from ducklake_lab.sql.bind.entries import EntryBinder
+from ducklake_lab.sql.bind.expansion import dotted_column, rows_as_list
+from ducklake_lab.sql.bind.item_names import aliased, name_columns, note_written, output_name
 from ducklake_lab.sql.bind.lambdas import with_columns, without_comprehension
 from ducklake_lab.sql.bind.star_expansion import fields_of_row, gives_fields, has_star
 from ducklake_lab.sql.bind.unpivots import expand
-from ducklake_lab.sql.operations import At, TableName
-from ducklake_lab.sql.plan import SOURCE_PREFIX, Resolver, Source, StoredMacro, StoredView
+from ducklake_lab.sql.kinds import kind_of_cast
+from ducklake_lab.sql.operations import TableName
 from ducklake_lab.sql.prune import pushdown
 from ducklake_lab.sql.scope import BOUND, OUTPUTS, TYPE, WRITTEN, Ctes, Output, Outputs, Scope, column_of, resolve
 
@@ -42,184 +28,8 @@ from ducklake_lab.sql.scope import BOUND, OUTPUTS, TYPE, WRITTEN, Ctes, Output, 
 _BUILT_IN = (["main"], ["system"], ["system", "main"], ["pg_catalog"])
 
 
-class QueryBinder:
-    """Binds one statement; `sources` collects its sources."""
-
-    def __init__(self, resolver: Resolver, place: tuple[str, str] | None = None) -> None:
-        self.resolver = resolver
-        self.sources: list[Source] = []
-        self._token = secrets.token_hex(4)
-        # inside a view or macro: its schema, its snapshot, and the views and macros being expanded
-        self._place = place
-        self._at: At | None = None
-        self.expanding: tuple[tuple[object, ...], ...] = ()
-        # stored views and macros cannot read objects of this session
-        self._is_own = place is None
-        self._macros: dict[tuple[str, str] | None, Mapping[tuple[str, str], StoredMacro]] = {}
-        self._allowance = Allowance(resolver.most_expansions)
-        self._outermost = ""
-
-    # -- sources ---------------------------------------------------------------------------------
-
-    def view_name(self) -> str:
-        return f"{SOURCE_PREFIX}{self._token}_{len(self.sources) + 1}"
-
-    def table(self, name: TableName, at: At | None) -> tuple[Source, tuple[Output, ...]] | StoredView:
-        """Returns a lake table as a new source, or the view with that name.
-
-        Raises:
-            BindError: the table or view does not exist.
-        """
-        own = self._is_own and at is None
-        handed_in = self.resolver.handed_in(name) if own else None
-        if handed_in is not None:
-            return self._source(handed_in, None)
-        temporary = self.resolver.temporary_view(name) if self._is_own else None
-        if temporary is not None and self._key(temporary) not in self.expanding:
-            return temporary
-        at = at or self._at
-        missing: EntryNotFoundError | None = None
-        for candidate in self._candidates(name):
-            try:
-                return self._source(candidate, at)
-            except EntryNotFoundError as error:
-                view = self.resolver.view(candidate, at)
-                if view is not None:
-                    return view
-                missing = missing or error
-        replacement = self.resolver.replacement(name) if own else None
-        if replacement is not None:
-            return self._source(replacement, None)
-        raise BindError(_placed(str(missing), name) + self.hint(name), line=name.line, column=name.column) from missing
-
-    def hint(self, name: TableName) -> str:
-        """Returns a hint for the message of a missing table."""
-        return self.resolver.hint(name) if self._is_own else ""
-
-    def _source(self, name: TableName, at: At | None) -> tuple[Source, tuple[Output, ...]]:
-        rows = self.resolver.table(name, at)
-        source = Source(self.view_name(), "table", name, at, rows)
-        self.sources.append(source)
-        return source, tuple(Output(column, kind) for column, kind in rows.columns)
-
-    def owns(self, name: TableName) -> bool:
-        """Whether a name belongs to the session's own database; inside a view, its lake comes first."""
-        inside = self._candidates(name)[:-1]
-        return not any(self._exists(candidate) for candidate in inside) and self.resolver.owns(name)
-
-    def _exists(self, name: TableName) -> bool:
-        try:
-            self.resolver.table(name, self._at)
-        except EntryNotFoundError:
-            return self.resolver.view(name, self._at) is not None
-        return True
-
-    def _candidates(self, name: TableName) -> list[TableName]:
-        """Returns the possible meanings of a name; inside a view or macro, its own schema comes first."""
-        if self._place is None:
-            return [name]
-        lake, schema = self._place
-        if name.catalog is not None and name.catalog.casefold() == lake.casefold():
-            return [name]
-        if name.catalog is not None:
-            nested = schema_path((name.catalog, *path_parts(name.schema or "main")))
-            return [TableName(lake, nested, name.name, name.line, name.column), name]
-        return [TableName(lake, name.schema or schema, name.name, name.line, name.column), name]
-
-    # -- views and macros ------------------------------------------------------------------------
-
-    def view(self, view: StoredView, at: At | None) -> tuple[exp.Expr, Outputs]:
-        """The bound query of a view, and its columns under their names."""
-        tree = view_query(view.sql)
-        with self._inside("view", view, at or self._at):
-            outputs = self.query(tree, None, {})
-        return tree, name_columns(outputs, list(view.columns), view.name)
-
-    @staticmethod
-    def _key(entry: StoredView | StoredMacro) -> tuple[object, ...]:
-        return type(entry), getattr(entry, "temporary", False), entry.lake, entry.schema, entry.name
-
-    @contextmanager
-    def _inside(self, kind: str, entry: StoredView | StoredMacro, at: At | None = None) -> Iterator[None]:
-        key, temporary = self._key(entry), isinstance(entry, StoredView) and entry.temporary
-        title = entry.name if temporary else f"{entry.schema}.{entry.name}"
-        if key in self.expanding:
-            raise BindError(f"The {kind} {title} refers to itself; infinite recursion detected.")
-        if self.expanding:
-            self._allowance.expand(self._outermost)
-        else:
-            self._outermost = f"{kind} {title}"
-        before = self._place, self._at, self.expanding, self._is_own
-        self._place = (entry.lake, entry.schema) if entry.lake is not None and entry.schema is not None else None
-        self._at, self.expanding = at, (*self.expanding, key)
-        self._is_own = self._is_own and temporary
-        try:
-            yield
-        except BindError as error:
-            # a position in the stored text means nothing to the query's author
-            message = re.sub(r" \(line \d+, column \d+\)", "", str(error))
-            inside = message if message.startswith("In the ") else f"In the {kind} {title}: {message}"
-            raise BindError(inside) from error
-        finally:
-            self._place, self._at, self.expanding, self._is_own = before
-
-    def find_macro(self, name: TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
-        """Returns the macro that a call names."""
-        if name.schema is not None:
-            return self.resolver.macro(name, kind)
-        places = (self._place, None) if self._place is not None else (None,)
-        for place in places:
-            if place not in self._macros:
-                self._macros[place] = self.resolver.macros(place)
-            found = self._macros[place].get((kind, name.name.casefold()))
-            if found is not None:
-                return found
-        return None
-
-    def _scalar_macro(
-        self,
-        name: TableName,
-        call: exp.Anonymous,
-        scope: Scope,
-        ctes: Ctes,
-        aliases: Mapping[str, exp.Expr] | None,
-    ) -> exp.Expr | None:
-        """Returns the expanded call of a scalar macro; None if it calls none."""
-        macro = self.find_macro(name, "scalar")
-        if macro is None:
-            return None
-        impl, arguments = self.macro_arguments(macro, call, scope, ctes, aliases)
-        holder = exp.Paren(this=macro_expression(macro, impl, arguments, self._allowance))
-        with self._inside("macro", macro):
-            self.children(holder, scope, {})
-        holder.meta[TYPE] = holder.this.meta.get(TYPE)
-        return holder
-
-    def macro_arguments(
-        self,
-        macro: StoredMacro,
-        call: exp.Anonymous,
-        scope: Scope,
-        ctes: Ctes,
-        aliases: Mapping[str, exp.Expr] | None = None,
-    ) -> tuple[MacroImplementation, dict[str, exp.Expr]]:
-        """Returns the called overload and its arguments, bound in the scope of the call."""
-        for argument in list(call.expressions):
-            named = isinstance(argument, exp.Kwarg | exp.PropertyEQ)
-            self.expression(argument.expression if named else argument, scope, ctes, aliases)
-        impl, arguments = choose(macro, call)
-        for value in arguments.values():
-            value.meta[BOUND] = TYPE in value.meta
-        return impl, arguments
-
-    def table_macro(
-        self, macro: StoredMacro, call: exp.Anonymous, scope: Scope, ctes: Ctes
-    ) -> tuple[exp.Expr, Outputs]:
-        """Returns the bound query of a table macro's call, and its columns."""
-        impl, arguments = self.macro_arguments(macro, call, scope, ctes)
-        tree = macro_query(macro, impl, arguments, self._allowance)
-        with self._inside("macro", macro):
-            return tree, self.query(tree, None, {})
+class QueryBinder(EntryBinder):
+    """Binds one statement."""
 
     # -- queries ---------------------------------------------------------------------------------
 
@@ -283,16 +93,19 @@ class QueryBinder:
         for part in ("laterals", "pivots", "connect", "match", "into"):
             if node.args.get(part):
                 raise UnsupportedFeatureError(f"{part.upper().rstrip('S')} in SELECT is not supported yet.")
-        scope = Scope(parent)
+        scope = Scope(parent, frame=self.frame)
         from_clause.bind_from(self, node, scope, ctes)
         projections = [item for written in node.expressions for item in expand(written, scope)]
+        as_written = {id(item) for item in node.expressions}
         complete = not any(has_star(item) for item in projections)
         aliases: dict[str, exp.Expr] = {}
         bound: list[exp.Expr] = []
         outputs: list[Output] = []
         for item in projections:
-            name = item.meta.get(WRITTEN) or output_name(item)
+            name = item.meta.get(WRITTEN) or output_name(item, self.frame.written(item))
             value = self._projection(item, scope, ctes, aliases)
+            if id(item) in as_written:
+                self.frame.keep_name(item, name)
             if isinstance(value, exp.Column) and not isinstance(item, exp.Alias):
                 # DuckDB names an output column in the table's spelling.
                 name = value.meta.get(WRITTEN) or value.name
@@ -302,7 +115,7 @@ class QueryBinder:
                 continue
             complete = complete and not gives_fields(value)
             bound.append(aliased(value, name) if not has_star(value) else value)
-            outputs.append(Output(name, value.meta.get(TYPE)))
+            outputs.append(Output(name, value.meta.get(TYPE), value))
             if isinstance(item, exp.Alias):
                 value.meta[ALIAS_POSITION] = len(bound)
                 aliases[name.casefold()] = value  # the last of several columns with the same name
@@ -348,7 +161,7 @@ class QueryBinder:
         elif (column := column_of(node, scope)) is not None:
             bound = self._column(column, scope, {})
         elif isinstance(node, exp.Anonymous) and (
-            expanded := self._scalar_macro(TableName(None, None, node.name), node, scope, ctes, aliases)
+            expanded := self.scalar_macro(TableName(None, None, node.name), node, scope, ctes, aliases)
         ):
             bound = expanded
         elif (rows := rows_as_list(node)) is not None:
@@ -368,7 +181,7 @@ class QueryBinder:
             if isinstance(node, exp.Array) and len(node.expressions) == 1:
                 node = without_comprehension(node)
             self.children(node, scope, ctes, aliases)
-            node.meta[TYPE] = infer(node)
+            node.meta[TYPE] = kind_of_cast(node)
             return node
         if bound is not node and node.parent is not None:
             node.replace(bound)
@@ -396,25 +209,28 @@ class QueryBinder:
         if isinstance(node.expression, exp.Anonymous):
             call = node.expression.copy()
             subject: exp.Expr = node.this
-            qualifiers = [part.name for part in dotted(subject) or ()]
+            parts = dotted(subject) or []
+            qualifiers = [part.name for part in parts]
             if qualifiers:
                 name = TableName.of([*qualifiers, call.name])
-                expanded = self._scalar_macro(name, call, scope, ctes, aliases)
+                expanded = self.scalar_macro(name, call, scope, ctes, aliases, parts[0])
                 if expanded is not None:
                     return expanded
                 if [qualifier.casefold() for qualifier in qualifiers] in _BUILT_IN and not _names_column(
                     qualifiers, scope
                 ):
                     return self.expression(call, scope, ctes, aliases)
+                if len(qualifiers) > 2:
+                    self.frame.certain = False  # DuckDB parses no longer names of functions
             call.set("expressions", [with_columns(subject), *call.expressions])
             return self.expression(call, scope, ctes, aliases)
-        parts = dotted(node)
-        if parts is not None and len(parts) > 1:
-            found = dotted_column(parts, scope)
+        names = dotted(node)
+        if names is not None and len(names) > 1:
+            found = dotted_column(names, scope)
             if found is not None:
                 return found
         self.children(node, scope, ctes, aliases)
-        node.meta[TYPE] = infer(node)
+        node.meta[TYPE] = kind_of_cast(node)
         return node
 
 
@@ -436,14 +252,3 @@ def _names_column(names: list[str], scope: Scope) -> bool:
 
 def _refers(tree: exp.Expr, folded: str) -> bool:
     return any(table.name.casefold() == folded and not table.db for table in tree.find_all(exp.Table))
-
-
-def _placed(message: str, name: TableName) -> str:
-    """Returns an error's text with the position in its first sentence."""
-    if name.line is None:
-        return message
-    spot = f" (line {name.line}, column {name.column})"
-    head, separator, tail = message.partition(". ")
-    if separator:
-        return f"{head}{spot}. {tail}"
-    return f"{message.removesuffix('.')}{spot}."

@@ -7,6 +7,7 @@ from typing import Literal, Protocol
 
 from sqlglot import exp
 
+from ducklake_lab.sql.bind.frame import Frame
 from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.plan import Resolver, Source, StoredMacro, StoredView
 from ducklake_lab.sql.scope import Ctes, Output, Outputs, Scope
@@ -18,11 +19,13 @@ class Binding(Protocol):
     Attributes:
         sources: the sources found so far.
         expanding: the views and macros around the current node.
+        frame: the text around the current node.
     """
 
     resolver: Resolver
     sources: list[Source]
     expanding: tuple[tuple[object, ...], ...]
+    frame: Frame
 
     def query(self, node: exp.Expr, parent: Scope | None, ctes: Ctes) -> Outputs:
         """Binds a query in place; returns its output columns, None if they are unknown."""
@@ -47,13 +50,13 @@ class Binding(Protocol):
     def table(self, name: TableName, at: At | None) -> tuple[Source, tuple[Output, ...]] | StoredView:
         """Returns a table as a new source, or the view with that name."""
 
-    def view(self, view: StoredView, at: At | None) -> tuple[exp.Expr, Outputs]:
-        """Returns the bound query of a view, and its columns under their names."""
+    def view(self, view: StoredView, at: At | None) -> tuple[exp.Expr, Outputs, str]:
+        """Returns the bound query of a view, its columns under their names, and its text."""
 
     def find_macro(self, name: TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
         """Returns the macro that a call names."""
 
     def table_macro(
         self, macro: StoredMacro, call: exp.Anonymous, scope: Scope, ctes: Ctes
-    ) -> tuple[exp.Expr, Outputs]:
-        """Returns the bound query of a table macro's call, and its columns."""
+    ) -> tuple[exp.Expr, Outputs, str]:
+        """Returns the bound query of a table macro's call, its columns, and the macro's name in the text."""

@@ -7,18 +7,21 @@ from collections.abc import Mapping, Sequence
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
+from ducklake_lab.duckdb.canonical import overload
 from ducklake_lab.errors import BindError, ExpansionError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation, MacroParameter
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind import pivots
 from ducklake_lab.sql.bind.lambdas import bare
 from ducklake_lab.sql.dialect import TAKE_LAMBDAS, DuckLakeSql
+from ducklake_lab.sql.kinds import kind_of
 from ducklake_lab.sql.operations import Query
 from ducklake_lab.sql.parse.placeholders import Binder
 from ducklake_lab.sql.parse.statements import data_type, parse_query, parse_tokens
 from ducklake_lab.sql.parse.tokens import split
 from ducklake_lab.sql.plan import MOST_EXPANSIONS, StoredMacro
-from ducklake_lab.sql.scope import TYPE, Scope, resolve
+from ducklake_lab.sql.scope import Scope, resolve
 from ducklake_lab.sql.types import to_sqlglot
 
 #: Most nested macro calls in one expression; deeper ones are treated as endless.
@@ -238,9 +241,28 @@ def choose(macro: StoredMacro, call: exp.Anonymous) -> tuple[MacroImplementation
     if not fitting:
         shown = " or ".join(_signature(macro.name, impl) for impl in macro.implementations)
         raise BindError(f"The macro {macro.name} cannot be called with these arguments; it is {shown}.")
-    if len(fitting) > 1:
-        fitting.sort(key=lambda found: _distance(*found))
-    return fitting[0]
+    if len(fitting) == 1 or (constants := _constants(call)) is None:
+        return fitting[0]
+    chosen = overload(tuple(", ".join(map(declared, impl.parameters)) for impl, _ in fitting), constants)
+    if chosen is None:
+        raise BindError(f"DuckDB chooses no overload of the macro {macro.name} for these arguments; cast them.")
+    return fitting[chosen]
+
+
+def _constants(call: exp.Anonymous) -> str | None:
+    """Returns the arguments of a call as constants of their types; None if one is unknown."""
+    constants: list[str] = []
+    for argument in call.expressions:
+        named = isinstance(argument, exp.Kwarg | exp.PropertyEQ)
+        value = argument.expression if named else argument
+        if value.find(exp.Column, exp.Query) is None:
+            constant = value.sql(dialect=DuckLakeSql)
+        elif (kind := kind_of(value)) is not None:
+            constant = f"CAST(NULL AS {kind.sql()})"
+        else:
+            return None
+        constants.append(f"{quote_identifier(argument.this.name)} := {constant}" if named else constant)
+    return ", ".join(constants)
 
 
 def _fit(
@@ -266,23 +288,18 @@ def _fit(
     return None if left else (impl, arguments)
 
 
+def declared(parameter: MacroParameter) -> str:
+    """Returns a parameter as CREATE MACRO declares it."""
+    kind = f" {_target(parameter.type).sql(dialect=DuckLakeSql)}" if parameter.type != "unknown" else ""
+    default = f" := {_default(parameter).sql(dialect=DuckLakeSql)}" if parameter.is_optional else ""
+    return f"{quote_identifier(parameter.name)}{kind}{default}"
+
+
 def _default(parameter: MacroParameter) -> exp.Expr:
     kind = DataType(parameter.default_value_type)
     text = parameter.default_value
     value = exp.Null() if text is None or kind.name == "null" else exp.Literal.string(text)
     return value if kind.name == "null" else exp.Cast(this=value, to=to_sqlglot(kind))
-
-
-def _distance(impl: MacroImplementation, arguments: Mapping[str, exp.Expr]) -> int:
-    """Returns the distance between argument and parameter types; each parameter filled by a default increases it."""
-    distance = 0
-    for parameter in impl.parameters:
-        kind = arguments[parameter.name.casefold()].meta.get(TYPE)
-        if parameter.type == "unknown" or kind is None:
-            distance += 2
-        elif kind.name != parameter.type:
-            distance += 1 if kind.is_numeric and DataType(parameter.type).is_numeric else 3
-    return distance
 
 
 def _signature(name: str, impl: MacroImplementation) -> str:
@@ -359,8 +376,7 @@ def sample_call(macro: StoredMacro, impl: MacroImplementation, *, table: bool) -
 
 def _typed(value: exp.Expr, kind: str) -> exp.Expr:
     if kind != "unknown":
-        target = data_type(split(_spelled(kind))[0], _spelled(kind), Binder(None))
-        value = exp.Cast(this=value, to=to_sqlglot(target))
+        value = exp.Cast(this=value, to=_target(kind))
     elif not isinstance(value, exp.Column | exp.Literal | exp.Anonymous | exp.Cast | exp.Paren | exp.Null):
         inner = value
         value = exp.Paren(this=inner)
@@ -368,5 +384,7 @@ def _typed(value: exp.Expr, kind: str) -> exp.Expr:
     return value
 
 
-def _spelled(kind: str) -> str:
-    return DataType(kind).sql()
+def _target(kind: str) -> exp.DataType:
+    """Returns a parameter's type."""
+    spelled = DataType(kind).sql()
+    return to_sqlglot(data_type(split(spelled)[0], spelled, Binder(None)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.binding import Binding
 from ducklake_lab.sql.bind.item_names import alias_of, name_columns, repeated, set_alias
@@ -16,6 +17,7 @@ from ducklake_lab.sql.plan import Source, StoredView
 from ducklake_lab.sql.prune import pushdown
 from ducklake_lab.sql.scope import (
     JOINED_BY,
+    RELATION,
     SHADOWED,
     TYPE,
     Ctes,
@@ -221,17 +223,22 @@ def _table(binder: Binding, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Ex
     name = TableName.of([part.name for part in parts], *place(parts[0]))
     if moment is None and binder.owns(name):
         return _local(binder, node, scope, alias or name.name, names, name)
-    found = binder.table(name, _at(moment))
+    start = parts[0].meta.get("start")
+    found = binder.frame.copied(start) or binder.table(name, _at(moment))
     if isinstance(found, StoredView):
-        tree, outputs = binder.view(found, _at(moment))
+        tree, outputs, text = binder.view(found, _at(moment))
         unnamed = bool(alias) or found.temporary
         qualifiers: tuple[str, ...] = () if unnamed else TableName(found.lake, found.schema, name.name).qualifiers
         relation = Relation(alias or name.name, alias or name.name, name_columns(outputs, names, alias), qualifiers)
-        return _expanded(node, tree, relation, [*found.columns, *names] or repeated(outputs), scope)
+        scope.add(relation)
+        _splice(binder, node, f"({text})", relation, scope)
+        return _expanded(node, tree, relation, [*found.columns, *names] or repeated(outputs))
     source, columns = found
     qualifiers = () if alias or source.rows is None else source.rows.qualifiers
     relation = Relation(alias or name.name, alias or name.name, name_columns(columns, names, alias), qualifiers, source)
     scope.add(relation)
+    _splice(binder, node, quote_identifier(source.view), relation, scope)
+    binder.frame.sources[start] = source
     # Column aliases would have to count the virtual columns too, so a renaming subquery replaces the table.
     result: exp.Expr = exp.Table(this=exp.to_identifier(source.view, quoted=True))
     if names:
@@ -242,9 +249,15 @@ def _table(binder: Binding, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Ex
     return result
 
 
-def _expanded(node: exp.Table, tree: exp.Expr, relation: Relation, names: list[str], scope: Scope) -> exp.Expr:
+def _splice(binder: Binding, node: exp.Table, sql: str, relation: Relation, scope: Scope) -> None:
+    """Replaces the name of a relation in the text by `sql`."""
+    same = any(one is not relation and one.name.casefold() == relation.name.casefold() for one in scope.relations)
+    relation.written = relation.alias if same else relation.name
+    binder.frame.table(node, sql, relation.written)
+
+
+def _expanded(node: exp.Table, tree: exp.Expr, relation: Relation, names: list[str]) -> exp.Expr:
     """Returns the query of a view or macro as a replacement for its name."""
-    scope.add(relation)
     result = exp.Subquery(this=tree.this if isinstance(tree, exp.Subquery) and not _has_modifiers(tree) else tree)
     set_alias(result, relation, names)
     result.set("joins", node.args.get("joins"))
@@ -280,8 +293,7 @@ def _function(binder: Binding, node: exp.Table, call: exp.Anonymous, scope: Scop
     name = TableName.of([part.name for part in node.parts], *place(call))
     if name.schema is None and call.name.lower() in ("range", "generate_series"):
         binder.children(call, scope, ctes)
-        kind = call.expressions[0].meta.get(TYPE) if call.expressions else None
-        columns = _counted_on(node, Output(call.name.lower(), _counted(kind)), bool(node.args.get("ordinality")))
+        columns = _counted_on(node, Output(call.name.lower(), value=_unnested(call)), bool(node.args.get("ordinality")))
         relation = Relation(shown, shown, name_columns(columns, names, alias))
         scope.add(relation)
         set_alias(node, relation, names or [column.name for column in columns])
@@ -290,10 +302,12 @@ def _function(binder: Binding, node: exp.Table, call: exp.Anonymous, scope: Scop
         raise UnsupportedFeatureError(f"WITH ORDINALITY of {call.name} is not supported on Spark; use row_number().")
     macro = binder.find_macro(name, "table")
     if macro is not None:
-        tree, found = binder.table_macro(macro, call, scope, ctes)
+        tree, found, own_name = binder.table_macro(macro, call, scope, ctes)
         relation = Relation(shown, shown, name_columns(found, names, alias))
-        lateral = call.find(exp.Column) is not None
-        result = _expanded(node, tree, relation, names or repeated(found), scope)
+        lateral = any(RELATION in column.meta for column in call.find_all(exp.Column))
+        scope.add(relation)
+        binder.frame.table(node, own_name, relation.alias, keeps_arguments=True)
+        result = _expanded(node, tree, relation, names or repeated(found))
         result.meta[LATERAL] = lateral
         return result
     args, kwargs = call_arguments(call)
@@ -307,6 +321,8 @@ def _function(binder: Binding, node: exp.Table, call: exp.Anonymous, scope: Scop
     outputs = name_columns(tuple(Output(column, kind) for column, kind in given), names, alias)
     relation = Relation(shown, shown, outputs, (), source)
     scope.add(relation)
+    _splice(binder, node, quote_identifier(source.view), relation, scope)
+    binder.frame.sources[node.parts[0].meta.get("start")] = source
     result = exp.Table(this=exp.to_identifier(source.view, quoted=True))
     set_alias(result, relation, names)
     return result
@@ -318,13 +334,9 @@ def _counted_on(node: exp.Expr, column: Output, ordinality: bool) -> tuple[Outpu
     return (column, Output("ordinality", _BIGINT)) if ordinality else (column,)
 
 
-def _counted(kind: DataType | None) -> DataType | None:
-    """Returns the type of range() over bounds of a type; None if unknown."""
-    if kind is None or kind.name == "timestamptz":
-        return kind
-    if kind.name.startswith("int"):
-        return _BIGINT
-    return DataType("timestamp") if kind.name in ("date", "timestamp") else None
+def _unnested(rows: exp.Expr) -> exp.Expr:
+    """Returns an element of a list."""
+    return exp.Anonymous(this="unnest", expressions=[rows.copy()])
 
 
 def _local(binder: Binding, node: exp.Table, scope: Scope, shown: str, names: list[str], name: TableName) -> exp.Expr:
@@ -381,11 +393,7 @@ def _values(binder: Binding, node: exp.Values, scope: Scope, ctes: Ctes) -> exp.
         "expressions",
         [row if isinstance(row, exp.Tuple) else exp.Tuple(expressions=[row.unnest()]) for row in node.expressions],
     )
-    types: list[DataType | None] = []
-    for index in range(width):
-        kinds = [row.expressions[index].meta.get(TYPE) for row in node.expressions]
-        types.append(kinds[0] if all(kind == kinds[0] for kind in kinds) else None)
-    outputs = name_columns(tuple(Output(f"col{index}", kind) for index, kind in enumerate(types)), names, alias)
+    outputs = name_columns(tuple(Output(f"col{index}") for index in range(width)), names, alias)
     shown = alias or "valueslist"
     relation = Relation(shown, shown, outputs)
     scope.add(relation)
@@ -402,9 +410,7 @@ def _unnest(binder: Binding, node: exp.Unnest, scope: Scope, ctes: Ctes) -> exp.
         names.append(offset.name)  # sqlglot parses the last name of the alias as the offset
         node.set("offset", True)
     binder.children(node, scope, ctes)
-    kind: DataType | None = node.expressions[0].meta.get(TYPE)
-    element = kind.children[0][1] if kind is not None and kind.name == "list" else None
-    columns = _counted_on(node, Output("unnest", element), bool(offset))
+    columns = _counted_on(node, Output("unnest", value=_unnested(node.expressions[0])), bool(offset))
     shown = alias or "unnest"
     relation = Relation(shown, shown, name_columns(columns, names, alias))
     scope.add(relation)

@@ -1,4 +1,4 @@
-"""Names of the items of FROM, of their columns, and of queries in expressions."""
+"""Names of the items of FROM, of their columns, of items of a SELECT list, and of queries in expressions."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from ducklake_lab.duckdb.canonical import item_name
 from ducklake_lab.errors import BindError
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.scope import WRITTEN_QUERY, Outputs, Relation
@@ -64,3 +65,48 @@ def set_alias(node: exp.Expr, relation: Relation, names: list[str]) -> None:
     elif names:
         columns = [exp.to_identifier(name, quoted=True) for name in names]
     node.set("alias", exp.TableAlias(this=exp.to_identifier(relation.alias, quoted=True), columns=columns))
+
+
+def aliased(value: exp.Expr, name: str) -> exp.Expr:
+    """Returns a value with an alias; copies it only if its node type has an alias of its own."""
+    if "alias" in value.arg_types:
+        return exp.alias_(value, name, quoted=True)
+    return exp.Alias(this=value, alias=exp.to_identifier(name, quoted=True))
+
+
+def output_name(item: exp.Expr, written: str | None = None) -> str:
+    """Returns DuckDB's name of an item of a SELECT list: its alias, its column's name, or its text.
+
+    Args:
+        written: its text as it is written.
+    """
+    if isinstance(item, exp.Alias):
+        return item.alias
+    bare = item.unnest()
+    if isinstance(bare, exp.Column):
+        return bare.name
+    if _is_path(bare):
+        return str(bare.expression.name)
+    text = written or _printed(item)
+    select = item.find_ancestor(exp.Select)
+    windows = select.args.get("windows") if select is not None else None
+    if windows and any(window.args.get("alias") for window in item.find_all(exp.Window)):
+        text = f"{text} WINDOW {', '.join(map(_defined, windows))}"
+    return item_name(text) or text
+
+
+def _is_path(node: exp.Expr) -> bool:
+    """Whether a node is a column with struct fields, `a.b.c`."""
+    inner = node.this if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier) else None
+    return isinstance(inner, exp.Column | exp.Identifier) or (inner is not None and _is_path(inner))
+
+
+def _printed(node: exp.Expr) -> str:
+    return node.sql(dialect=DuckLakeSql, normalize_functions=False, comments=False)
+
+
+def _defined(window: exp.Expr) -> str:
+    """Returns the text of a window in the WINDOW clause."""
+    window = window.copy()
+    window.set("over", "AS")
+    return _printed(window)

@@ -14,7 +14,7 @@ from math import prod
 from sqlglot import exp
 
 from ducklake_lab.errors import SqlError, UnsupportedFeatureError
-from ducklake_lab.sql.bind.column_names import output_name
+from ducklake_lab.sql.bind.item_names import output_name
 from ducklake_lab.sql.bind.unpivots import CELL, NAME, VALUE, Unpivoted, parts_of
 from ducklake_lab.sql.dialect import DuckLakeSql
 

@@ -9,7 +9,8 @@ from sqlglot import exp
 from ducklake_lab.duckdb.evaluation import names_like
 from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.scope import RELATION, TYPE, WRITTEN, Relation, Scope, bind_error, resolve
+from ducklake_lab.sql.kinds import kind_of
+from ducklake_lab.sql.scope import RELATION, TYPE, WRITTEN, Relation, Scope, bind_error, replace_qualifiers, resolve
 
 
 def expand(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
@@ -67,6 +68,8 @@ def _starred(star: exp.Expr, columns: Sequence[exp.Expr], scope: Scope) -> list[
     excluded = [(known(node), _tables(node)) for node in star.args.get("except_") or []]
     replaced = {known(node.args["alias"]): node for node in star.args.get("replace") or []}
     renamed = [(known(node.this), _tables(node.this), node.alias) for node in star.args.get("rename") or []]
+    if scope.frame is not None and any(len(tables) > 1 for _, tables, *_ in (*excluded, *renamed)):
+        scope.frame.qualify((), None)
     _check_changes(star, columns)
     gone: set[str] = set()
     result: list[exp.Expr] = []
@@ -164,7 +167,7 @@ def gives_fields(value: exp.Expr) -> bool:
     """Whether a bound item of the SELECT list unnests a struct, which returns a column for each field."""
     if not isinstance(value, exp.Anonymous) or value.name.lower() != "unnest" or not value.expressions:
         return False
-    kind = value.expressions[0].meta.get(TYPE)
+    kind = kind_of(value.expressions[0])
     return len(value.expressions) > 1 or (isinstance(kind, DataType) and kind.name == "struct")
 
 
@@ -176,8 +179,8 @@ def fields_of_row(value: exp.Expr) -> list[tuple[str, exp.Expr]]:
     if not gives_fields(value) or len(value.expressions) != 1:
         return []
     struct = value.expressions[0]
-    kind = struct.meta.get(TYPE)
-    if struct.find(exp.Anonymous, exp.Query) is not None or not all(name for name, _ in kind.children):
+    kind = kind_of(struct)
+    if kind is None or struct.find(exp.Anonymous, exp.Query) is not None or not all(name for name, _ in kind.children):
         return []
     found: list[tuple[str, exp.Expr]] = []
     for name, child in kind.children:
@@ -203,7 +206,7 @@ def _fields_of(column: exp.Column, scope: Scope) -> list[exp.Expr]:
     if len(parts) > 1 or not any(relation.find(names[0]) for relation in scope.relations):
         return []
     struct = resolve(parts, scope)
-    kind = struct.meta.get(TYPE) if struct is not None else None
+    kind = kind_of(struct)
     if not isinstance(kind, DataType) or kind.name != "struct":
         return []
     fields = (resolve([*parts, exp.to_identifier(name, quoted=True)], scope) for name, _ in kind.children)
@@ -215,6 +218,8 @@ def _qualified_star(column: exp.Column, scope: Scope) -> Relation:
     names = [part.name for part in parts]
     for relation in scope.relations:
         if relation.matches(names):
+            if len(names) > 1:
+                replace_qualifiers(parts, relation, scope, scope)
             return relation
     raise bind_error(
         f'Nothing in FROM is called "{".".join(names)}"',

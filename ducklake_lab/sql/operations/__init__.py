@@ -14,6 +14,7 @@ from ducklake_lab.sql.operations.clauses import (
     SortKey,
     SqlConstant,
     TableName,
+    Written,
 )
 from ducklake_lab.sql.operations.commands import (
     Attach,
@@ -135,4 +136,5 @@ __all__ = [
     "Truncate",
     "Update",
     "Use",
+    "Written",
 ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
 from sqlglot import exp
+from sqlglot.tokens import Token
 
 from ducklake_lab.model.quoting import path_parts, path_title, schema_path
 from ducklake_lab.model.types import DataType
@@ -78,15 +79,48 @@ class ColumnDef:
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """A query, or an expression, as it is written.
+
+    Attributes:
+        text: the text around it; offsets in `tokens`, and in nodes of its tree, refer to this text.
+        tokens: its tokens.
+        values: (start, exclusive end, literal) of each placeholder.
+    """
+
+    text: str
+    tokens: Sequence[Token]
+    values: tuple[tuple[int, int, str], ...] = ()
+
+    def part(self, start: int, end: int, replacements: Iterable[tuple[int, int, str]] = ()) -> str:
+        """Returns the text between two offsets with literals for placeholders and further replacements.
+
+        A replacement inside of an earlier one has no effect.
+        """
+        parts: list[str] = []
+        for first, last, new in sorted((*self.values, *replacements), key=lambda item: (item[0], -item[1])):
+            if start <= first and last <= end:
+                parts += [self.text[start:first], new]
+                start = last
+        return "".join(parts) + self.text[start:end]
+
+    def whole(self, replacements: Iterable[tuple[int, int, str]] = ()) -> str:
+        """Returns the text of all tokens, as `part`."""
+        return self.part(self.tokens[0].start, self.tokens[-1].end + 1, replacements)
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """SELECT, WITH, VALUES, FROM, TABLE.
 
     Attributes:
         distinct_names: repeated output names get `_1`, `_2`, … as in a table created from the query.
+        written: the text of the tree; None for a tree that was made.
     """
 
     tree: exp.Query
     distinct_names: bool = False
+    written: Written | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,9 +77,10 @@ def _query(cursor: Cursor, tokens: Sequence[Token], binder: Binder) -> tuple[str
         for node in query.walk():
             node.meta.clear()  # places in what was printed
         return sql, op.Query(query)
-    before = binder.bound
+    before, for_text = binder.bound, binder.fork()
     tree = parse_query(tokens, cursor.text, binder)
-    return _text(cursor, tokens, tree, bound=binder.bound > before), op.Query(tree)
+    text = _text(cursor, tokens, tree, bound=binder.bound > before)
+    return text, op.Query(tree, written=for_text.written(cursor.text, tokens))
 
 
 def _text(cursor: Cursor, tokens: Sequence[Token], tree: exp.Expr, *, bound: bool) -> str:

@@ -18,7 +18,7 @@ from ducklake_lab.sql.parse.entries import entry_statement
 from ducklake_lab.sql.parse.literal_insert import read_literal_insert
 from ducklake_lab.sql.parse.merge import is_merge, read_merge
 from ducklake_lab.sql.parse.placeholders import Binder
-from ducklake_lab.sql.parse.references import PIVOTS, word
+from ducklake_lab.sql.parse.references import PIVOTS, matching, word
 from ducklake_lab.sql.parse.secrets import read_secret
 from ducklake_lab.sql.parse.statements import own_statement, prepared
 from ducklake_lab.sql.parse.tokens import Cursor, from_parse_error, position, split, syntax_error
@@ -245,6 +245,7 @@ def _refuse_create(cursor: Cursor) -> None:
 
 
 def _general(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operation:
+    for_text = binder.fork()
     try:
         trees = _DIALECT.parser().parse(list(tokens), text)
     except ParseError as error:
@@ -256,11 +257,11 @@ def _general(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operation
     for raw in list(tree.find_all(exp.RawString)):
         raw.replace(exp.Literal.string(raw.name))
     if isinstance(tree, exp.Query):
-        return op.Query(tree)
+        return op.Query(tree, written=for_text.written(text, tokens))
     if isinstance(tree, exp.Values):
-        return op.Query(_select_from_values(tree))
+        return op.Query(_select_from_values(tree), written=for_text.written(text, tokens))
     if isinstance(tree, exp.Create):
-        return _create(text, tokens, tree)
+        return _create(text, tokens, tree, for_text)
     if isinstance(tree, exp.Drop):
         return _drop(text, tokens, tree)
     if isinstance(tree, exp.Insert):
@@ -325,7 +326,7 @@ def _refuse(tree: exp.Expr, statement: str, **parts: str) -> None:
             raise UnsupportedFeatureError(f"{text} is not supported yet.")
 
 
-def _create(text: str, tokens: Sequence[Token], tree: exp.Create) -> op.Operation:
+def _create(text: str, tokens: Sequence[Token], tree: exp.Create, binder: Binder) -> op.Operation:
     if tree.args.get("kind") == "SCHEMA":
         if tree.args.get("replace"):
             raise UnsupportedFeatureError("CREATE OR REPLACE SCHEMA is not supported; DROP SCHEMA first.")
@@ -364,12 +365,21 @@ def _create(text: str, tokens: Sequence[Token], tree: exp.Create) -> op.Operatio
     return op.CreateTable(
         name=name,
         columns=tuple(columns),
-        query=op.Query(query, distinct_names=True) if query is not None else None,
+        query=op.Query(query, True, None if names else _after_as(text, tokens, binder)) if query else None,
         replace=bool(tree.args.get("replace")),
         if_not_exists=bool(tree.args.get("exists")),
         with_data=with_data,
         partitioned_by=_partition_clause(text, tokens) if partitioned else (),
     )
+
+
+def _after_as(text: str, tokens: Sequence[Token], binder: Binder) -> op.Written:
+    """Returns the query of CREATE TABLE … AS."""
+    words, first = [word(token) for token in tokens], 0
+    while words[first] != "AS":
+        first = (matching(tokens, first) if tokens[first].token_type is TokenType.L_PAREN else first) + 1
+    end = len(tokens) - (3 if words[-3:] == ["WITH", "NO", "DATA"] else 2 if words[-2:] == ["WITH", "DATA"] else 0)
+    return binder.written(text, tokens[first + 1 : end])
 
 
 def _partition_clause(text: str, tokens: Sequence[Token]) -> tuple[op.PartitionKey, ...]:

@@ -17,7 +17,7 @@ from sqlglot.tokens import Token, TokenType
 from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.dialect import DuckLakeSql
-from ducklake_lab.sql.parse.references import splice
+from ducklake_lab.sql.operations import Written
 from ducklake_lab.sql.types import to_sqlglot
 
 
@@ -76,26 +76,35 @@ class Binder:
         Raises:
             UsageError: see `bind`.
         """
-        replacements: list[tuple[int, int, str]] = []
+        return self.written(text, tokens).whole()
+
+    def written(self, text: str, tokens: Sequence[Token]) -> Written:
+        """Returns some tokens of a text with the literals of placeholders; raises as `text`."""
+        values: list[tuple[int, int, str]] = []
         for index, token in enumerate(tokens):
             following = tokens[index + 1] if index + 1 < len(tokens) else None
             if token.token_type is TokenType.PLACEHOLDER:
                 self._positional += 1
-                replacements.append((index, index, self._text(str(self._positional))))
-            elif following is None or following.start != token.end + 1:
+                values.append((token.start, token.end + 1, self._text(str(self._positional), tokens[:index])))
                 continue
-            elif token.token_type is TokenType.PARAMETER:
-                replacements.append((index, index + 1, self._text(following.text)))
-            elif token.token_type is TokenType.COLON and following.text in self._params:
-                before = tokens[index - 1] if index else None
-                # in `{'a':b}` and `l[1:n]` a colon begins no parameter
-                if before is not None and before.token_type not in (TokenType.STRING, TokenType.NUMBER):
-                    replacements.append((index, index + 1, self._text(following.text)))
-        return splice(text, tokens, replacements)
+            if following is None or following.start != token.end + 1:
+                continue
+            # in `{'a':b}` and `l[1:n]` a colon begins no parameter
+            before = tokens[index - 1].token_type if index else TokenType.STRING
+            named = before not in (TokenType.STRING, TokenType.NUMBER) and following.text in self._params
+            if token.token_type is TokenType.PARAMETER or (token.token_type is TokenType.COLON and named):
+                values.append((token.start, following.end + 1, self._text(following.text, tokens[:index])))
+        return Written(text, tokens, tuple(values))
 
-    def _text(self, name: str) -> str:
-        value = _variable(name) if self._is_variable(name) else literal(self.value(name), name)
-        return value.sql(dialect=DuckLakeSql, normalize_functions=False)
+    def _text(self, name: str, before: Sequence[Token]) -> str:
+        """Returns the literal of a placeholder after some tokens; values of a list in IN are values of that IN."""
+        if self._is_variable(name):
+            return _variable(name).sql(dialect=DuckLakeSql, normalize_functions=False)
+        value = self.value(name)
+        if isinstance(value, list | tuple | set | frozenset) and (around := _in_before(before)) is not None:
+            items = [item.sql(dialect=DuckLakeSql) for item in ([literal(one, name) for one in value] or [exp.Null()])]
+            return f"({', '.join(items)})" if around else ", ".join(items)
+        return literal(value, name).sql(dialect=DuckLakeSql, normalize_functions=False)
 
     def sets(self, variable: str) -> None:
         """Notes a variable that a statement of the text sets."""
@@ -133,6 +142,18 @@ class Binder:
                 f'Parameter "{name}" has no value; pass it with params={{"{name}": …}}.'
                 f"{did_you_mean(name, self._params)}"
             ) from None
+
+
+def _in_before(tokens: Sequence[Token]) -> bool | None:
+    """Whether IN ends some tokens; False if it is before an open parenthesis, None without it."""
+    if tokens and tokens[-1].token_type is TokenType.IN:
+        return True
+    depth = 0
+    for index in range(len(tokens) - 1, 0, -1):
+        depth += (tokens[index].token_type is TokenType.R_PAREN) - (tokens[index].token_type is TokenType.L_PAREN)
+        if depth < 0:
+            return False if tokens[index - 1].token_type is TokenType.IN else None
+    return None
 
 
 def _variable(name: str) -> exp.Expr:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from sqlglot.tokens import Token, TokenType
 
 from ducklake_lab.model.quoting import quote_text
-from ducklake_lab.sql.operations import At, TableName
+from ducklake_lab.sql.operations import At, TableName, Written
 from ducklake_lab.sql.parse.tokens import position, split
 
 #: Words that begin a query in parentheses.
@@ -61,6 +61,11 @@ def find_references(text: str, tokens: Sequence[Token]) -> list[Reference]:
     return _Finder(text, tokens).find()
 
 
+def read_reference(text: str, tokens: Sequence[Token], index: int) -> Reference | None:
+    """Returns the table or the call that begins at a token; None if no name stands there."""
+    return _Finder(text, tokens).reference(index)
+
+
 def word(token: Token | None) -> str:
     """Returns a token in upper case; "" if it is quoted."""
     if token is None or token.token_type is TokenType.IDENTIFIER or token.token_type in _STRINGS:
@@ -82,9 +87,9 @@ class _Finder:
     def __init__(self, text: str, tokens: Sequence[Token]) -> None:
         self.text = text
         self.tokens = tokens
-        self.ctes = _cte_names(tokens)
 
     def find(self) -> list[Reference]:
+        ctes = _cte_names(self.tokens)
         found: list[Reference] = []
         levels = [_Level()]
         start = True
@@ -127,7 +132,7 @@ class _Finder:
                 level.pivot = True  # DESCRIBE PIVOT t
             elif level.expecting and name != "LATERAL":
                 level.expecting = False
-                reference = self._reference(index)
+                reference = self.reference(index)
                 if reference is not None and subject:
                     reference = replace(reference, implied_alias="")
                 if reference is not None:
@@ -138,7 +143,7 @@ class _Finder:
                     continue
             start = False
             index += 1
-        return [r for r in found if not (r.name.schema is None and r.name.name.casefold() in self.ctes)]
+        return [r for r in found if not (r.name.schema is None and r.name.name.casefold() in ctes)]
 
     def _begins_query(self, index: int, levels: Sequence[_Level]) -> bool:
         """Whether a word may begin the query of CREATE … AS, or of INSERT."""
@@ -176,7 +181,7 @@ class _Finder:
         parts = [self.tokens[place].text for place in range(index, end + 1, 2)]
         return Reference(index, end, TableName.of(parts, *position(self.text, first.start)))
 
-    def _reference(self, index: int) -> Reference | None:
+    def reference(self, index: int) -> Reference | None:
         first = self.tokens[index]
         if first.token_type in _STRINGS or not _nameable(first):
             return None
@@ -302,16 +307,8 @@ def splice(text: str, tokens: Sequence[Token], replacements: Sequence[tuple[int,
 
     It ignores replacements inside an earlier one.
     """
-    parts: list[str] = []
-    place = tokens[0].start
-    done = -1
-    for first, last, new in sorted(replacements, key=lambda item: (item[0], -item[1])):
-        if first <= done:
-            continue
-        parts += [text[place : tokens[first].start], new]
-        place = tokens[last].end + 1
-        done = last
-    return "".join(parts) + text[place : tokens[-1].end + 1]
+    parts = [(tokens[first].start, tokens[last].end + 1, new) for first, last, new in replacements]
+    return Written(text, tokens).whole(parts)
 
 
 #: Words between a statement's verb and the name of its target.

@@ -12,6 +12,7 @@ from ducklake_lab.model.entries import Column
 from ducklake_lab.model.staged import ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.binder import QueryBinder
+from ducklake_lab.sql.kinds import kind_of
 from ducklake_lab.sql.operations import Merge, MergeClause
 from ducklake_lab.sql.plan import QueryPlan, Resolver
 from ducklake_lab.sql.planning.planner import finish
@@ -99,12 +100,12 @@ def _branched_once(tree: exp.Select, using: Sequence[str]) -> exp.Select:
             # errors name columns as the subquery does
             name = node.name if node.name.casefold() not in taken else f"_ducklake_merge_{len(passed)}"
             passed[key] = _aliased(node.copy(), name)
-        return _of_rows(passed[key].alias, node.meta.get(TYPE))
+        return _of_rows(passed[key].alias, kind_of(node))
 
     outer = exp.Select(expressions=[item.transform(outside, copy=False) for item in items])
     columns = [*passed.values(), branch]
     tree.set("expressions", columns)
-    tree.meta[OUTPUTS] = tuple(Output(column.alias, column.unalias().meta.get(TYPE)) for column in columns)
+    tree.meta[OUTPUTS] = tuple(Output(column.alias, kind_of(column.unalias())) for column in columns)
     outer.from_(exp.Subquery(this=tree, alias=exp.TableAlias(this=_quoted(_ROWS))), copy=False)
     outer.set("where", exp.Where(this=exp.Not(this=exp.Is(this=_branch(), expression=exp.Null()))))
     return outer

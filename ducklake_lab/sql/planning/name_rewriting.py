@@ -23,7 +23,7 @@ def with_views(
     binder: QueryBinder,
     *,
     quote: str,
-    write: Callable[[exp.Expr], str],
+    write: Callable[[exp.Expr], str] | None = None,
     elsewhere: Callable[[TableName], bool] = lambda name: False,
     written: dict[str, tuple[str, bool]] | None = None,
     nested: bool = False,
@@ -32,7 +32,7 @@ def with_views(
 
     Args:
         quote: the quote character for names.
-        write: returns the SQL of a stored view's query.
+        write: returns the SQL of a stored view's query; None for DuckDB's, as it is written.
         elsewhere: whether a name belongs to a table of the engine itself, which has priority.
         written: takes the text of each source in parentheses, by its view, and whether an alias is added.
         nested: parentheses are around the text.
@@ -65,10 +65,12 @@ def with_views(
         if found is None:
             continue
         if isinstance(found, StoredView):
-            tree, outputs = binder.view(found, reference.at)
-            columns = ", ".join(quoted(output.name) for output in outputs or ())
-            query = write(tree)
-            sql = f"(WITH v({columns}) AS ({query}) SELECT * FROM v)" if columns else f"({query})"
+            tree, outputs, query = binder.view(found, reference.at)
+            if write is None:
+                sql = f"({query})"
+            else:
+                columns = ", ".join(quoted(output.name) for output in outputs or ())
+                sql = f"(WITH v({columns}) AS ({write(tree)}) SELECT * FROM v)" if columns else f"({write(tree)})"
         else:
             if written is not None and (nested or _is_nested(tokens[: reference.first])):
                 found.view = NAMED_PREFIX + found.view.removeprefix(SOURCE_PREFIX)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
 from ducklake_lab.errors import DuckLakeError, UnsupportedFeatureError
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.bind.expansion import normalised
 from ducklake_lab.sql.bind.from_clause import LOCAL_VIEW
 from ducklake_lab.sql.bind.pivots import PIVOT_LIMIT, stored, written_out
+from ducklake_lab.sql.bind.printing import duckdb_sql
 from ducklake_lab.sql.dialect import DuckLakeSql
-from ducklake_lab.sql.operations import Query
+from ducklake_lab.sql.operations import Query, Written
 from ducklake_lab.sql.parse.tokens import split
 from ducklake_lab.sql.plan import QueryPlan, Resolver, Source, SparkQuery
 from ducklake_lab.sql.planning.metadata_aggregates import digest_of
 from ducklake_lab.sql.planning.name_rewriting import with_views
-from ducklake_lab.sql.scope import Outputs
+from ducklake_lab.sql.scope import Output, Outputs
 
 
 def plan_query(query: Query, resolver: Resolver, place: tuple[str, str] | None = None) -> QueryPlan:
@@ -33,15 +35,23 @@ def plan_query(query: Query, resolver: Resolver, place: tuple[str, str] | None =
         UnsupportedFeatureError: a name cannot be resolved here; `plan_in_process` leaves the query to DuckDB.
     """
     tree = normalised(query.tree)
-    binder = QueryBinder(resolver, place)
+    binder = QueryBinder(resolver, place, query.written)
     outputs = binder.query(tree, None, {})
+    binder.frame.quote_keywords(query.tree)
+    text = binder.frame.text()
     if query.distinct_names and outputs is not None:
-        outputs = _rename(tree, outputs)
-    return finish(tree, outputs, binder)
+        renamed = _rename(tree, outputs)
+        if text is not None and renamed != outputs:
+            names = ", ".join(quote_identifier(output.name) for output in renamed)
+            text = f"SELECT * FROM ({text}) AS created({names})"
+        outputs = renamed
+    return finish(tree, outputs, binder, text=text)
 
 
 def as_text(query: Query) -> str:
     """Returns the DuckDB SQL of a query with names as written."""
+    if query.written is not None:
+        return query.written.whole()
     return query.tree.sql(dialect=DuckLakeSql, normalize_functions=False, comments=False)
 
 
@@ -64,9 +74,9 @@ def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError, query
         query: the statement, if Spark may run a rewritten form.
     """
     tokens = split(text)[0]
-    binder = QueryBinder(resolver)
+    binder = QueryBinder(resolver, written=Written(text, tokens))
     names: dict[str, tuple[str, bool]] = {}
-    written = with_views(text, tokens, binder, quote='"', write=_duckdb_sql, elsewhere=resolver.owns, written=names)
+    written = with_views(text, tokens, binder, quote='"', elsewhere=resolver.owns, written=names)
     sources = tuple(binder.sources)
 
     def on_spark() -> SparkQuery:
@@ -75,7 +85,7 @@ def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError, query
             raise refusal
         return _in_other_words(tree, resolver, sources)
 
-    return QueryPlan(sources, written, on_spark, bound=False, written=names)
+    return QueryPlan(sources, written, on_spark, bound=False, written=names, macros=binder.macros)
 
 
 def _without_pivots(query: Query, resolver: Resolver) -> exp.Query | None:
@@ -112,24 +122,19 @@ def _is_alike(one: Source, other: Source) -> bool:
     return same and one.virtual >= other.virtual and one.located >= other.located
 
 
-#: Words that DuckDB would read as columns with their names, and the equal functions.
-_WORDS: Mapping[type[exp.Expr], str] = {
-    exp.CurrentDate: "current_date",
-    exp.CurrentTimestamp: "now",
-    exp.CurrentTime: "get_current_time",
-    exp.Localtime: "current_localtime",
-    exp.Localtimestamp: "current_localtimestamp",
-}
+def finish(
+    tree: exp.Expr,
+    outputs: Outputs,
+    binder: QueryBinder,
+    types: Sequence[DataType] | None = None,
+    text: str | None = None,
+) -> QueryPlan:
+    """Returns the plan of a bound query.
 
-
-def _duckdb_sql(tree: exp.Expr) -> str:
-    if tree.find(*_WORDS) is not None:
-        tree = tree.transform(lambda node: exp.Anonymous(this=_WORDS[type(node)]) if type(node) in _WORDS else node)
-    return tree.sql(dialect=DuckLakeSql, identify=True, normalize_functions=False, comments=False)
-
-
-def finish(tree: exp.Expr, outputs: Outputs, binder: QueryBinder, types: Sequence[DataType] | None = None) -> QueryPlan:
-    """Returns the plan of a bound query; `types` are its column types, if each column is exactly of its type."""
+    Args:
+        types: its column types, if each column is exactly of its type.
+        text: the query for DuckDB; None if the tree is printed.
+    """
     sources = tuple(binder.sources)
     columns = tuple(output.name for output in outputs) if outputs is not None else None
 
@@ -140,9 +145,10 @@ def finish(tree: exp.Expr, outputs: Outputs, binder: QueryBinder, types: Sequenc
 
     return QueryPlan(
         sources,
-        _duckdb_sql(tree),
+        duckdb_sql(tree) if text is None else text,
         on_spark,
         columns,
+        macros=binder.macros if text is not None else {},
         digest=digest_of(tree, binder.sources),
         types=tuple(kind.sql() for kind in types) if types is not None else None,
     )
@@ -159,9 +165,8 @@ def _with_local_views(tree: exp.Expr) -> exp.Expr:
     return tree
 
 
-def _rename(tree: exp.Expr, outputs: Outputs) -> Outputs:
+def _rename(tree: exp.Expr, outputs: Sequence[Output]) -> tuple[Output, ...]:
     """Adds `_1`, `_2`, … to repeated output names, as in a table created from the query."""
-    assert outputs is not None
     taken: set[str] = set()
     result = []
     for output in outputs:

@@ -18,9 +18,10 @@ from ducklake_lab.model.entries import Column
 from ducklake_lab.model.staged import ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import ON_SPARK, DataType
 from ducklake_lab.sql.bind.binder import QueryBinder
-from ducklake_lab.sql.bind.column_names import aliased
 from ducklake_lab.sql.bind.expansion import normalised
+from ducklake_lab.sql.bind.item_names import aliased
 from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.kinds import kind_of_output
 from ducklake_lab.sql.operations import Delete, Insert, TableName, Update
 from ducklake_lab.sql.plan import QueryPlan, Resolver
 from ducklake_lab.sql.planning.planner import finish
@@ -81,7 +82,8 @@ def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> Qu
         # Values of VALUES are cast in place.
         value.meta[TYPE] = column.data_type if values is not None and not op.by_name else outputs[index].type
         # Spark carries these types as text or bytes, and the writer converts them
-        later = outputs[index].type == carrier(column.data_type) != column.data_type
+        carried = carrier(column.data_type)
+        later = carried != column.data_type and kind_of_output(outputs[index]) == carried
         items.append(_named(value if later else _converted(value, column.data_type), column))
     alias = exp.TableAlias(this=_quoted(_ROWS), columns=[_quoted(name) for name in names])
     tree = exp.Select(expressions=items).from_(exp.Subquery(this=query, alias=alias), copy=False)

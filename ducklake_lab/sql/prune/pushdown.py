@@ -49,7 +49,7 @@ class _NotPushable(Exception):
 
 def restrict(relation: Relation, condition: exp.Expr) -> None:
     """Adds to the relation's source the restriction that `condition` implies; it holds for all relevant rows."""
-    if relation.source is None or relation.source.kind != "table":
+    if relation.source is None or relation.source.kind != "table" or relation.source.is_shared:
         return
     keys = relation.source.keys
     relation.source.keys = (*keys, *(key for key in _keys(relation, condition) if key not in keys))

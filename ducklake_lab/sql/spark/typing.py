@@ -18,6 +18,7 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.from_clause import ORDINALITY, is_join
 from ducklake_lab.sql.bind.star_expansion import gives_fields
 from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.kinds import kind_of
 from ducklake_lab.sql.scope import JOINED_BY, OUTPUTS, TYPE, WRITTEN_QUERY, Output
 
 Type = DataType | None
@@ -149,8 +150,7 @@ class Typing:
         if isinstance(node, exp.Paren | exp.Alias):
             return self.of(node.this)
         if isinstance(node, exp.Column):
-            kind = node.meta.get(TYPE)
-            return kind if isinstance(kind, DataType) else None
+            return kind_of(node)
         if isinstance(node, exp.Query):
             outputs = node.meta.get(OUTPUTS)
             return outputs[0].type if outputs and len(outputs) == 1 else None

@@ -39,6 +39,7 @@ CHECKED = {
     "_parse_pivot": ("30.30.0", "bdab2197fd29faef"),
     "_parse_pivot_in": ("30.30.0", "27d2806e54cc2655"),
     "_parse_primary": ("30.30.0", "971d0c3fc227bfec"),
+    "_parse_projections": ("30.30.0", "21b759a8097c36b3"),
     "_parse_schema": ("30.30.0", "8991fafedf8f1fa1"),
     "_parse_star_ops": ("30.30.0", "03b1a824fa06457b"),
     "_parse_struct_types": ("30.30.0", "d9bc9694ef9cfafa"),

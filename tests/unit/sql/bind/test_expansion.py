@@ -8,8 +8,9 @@ from sqlglot import exp
 from ducklake_lab.errors import BindError, ExpansionError
 from ducklake_lab.model.entries import MacroImplementation, MacroParameter
 from ducklake_lab.model.predicates import Comparison
+from ducklake_lab.sql import parse_query, plan_query
 from ducklake_lab.sql.bind.expansion import stored_expression, stored_query, without_macros
-from ducklake_lab.sql.operations import At
+from ducklake_lab.sql.operations import At, Query
 from ducklake_lab.sql.plan import StoredMacro
 from tests.unit.sql.lakes import MACROS, Lakes, plan
 
@@ -19,8 +20,8 @@ def _macro(name: str, body: str, *parameters: MacroParameter) -> StoredMacro:
 
 
 def sql(text: str) -> str:
-    """The DuckDB SQL of a query, its sources called `src`."""
-    planned = plan(text)
+    """The DuckDB SQL of a query's bound tree, its sources called `src`."""
+    planned = plan_query(Query(parse_query(text).tree), Lakes())
     written = planned.duckdb_sql.replace('"', "")
     for source in planned.sources:
         written = written.replace(source.view, "src")

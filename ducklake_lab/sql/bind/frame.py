@@ -1,0 +1,126 @@
+"""The text of a query while its tree is bound: what DuckDB reads in place of names of lakes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from sqlglot import exp
+from sqlglot.tokens import TokenType
+
+from ducklake_lab.duckdb.canonical import reserved_words
+from ducklake_lab.model.quoting import KEYWORDS, quote_identifier
+from ducklake_lab.sql.dialect import SPAN
+from ducklake_lab.sql.operations import Written
+from ducklake_lab.sql.parse.references import read_reference, word
+from ducklake_lab.sql.plan import Source
+from ducklake_lab.sql.scope import Output
+
+
+class Frame:
+    """One text: a query, or the text of a view or macro in it.
+
+    Attributes:
+        certain: each name of a lake has its replacement; if not, the text cannot run.
+        sources: sources by the offset of their name. A tree may hold copies of a name, which share its source.
+    """
+
+    def __init__(self, written: Written | None) -> None:
+        self.certain = written is not None
+        self.sources: dict[object, Source] = {}
+        self._calls: dict[object, Sequence[Source]] = {}
+        self._written = written
+        self._parts: list[tuple[int, int, str]] = []
+
+    @cached_property
+    def _indexes(self) -> dict[int, int]:
+        """Indexes of tokens by their offset."""
+        assert self._written is not None
+        return {token.start: index for index, token in enumerate(self._written.tokens)}
+
+    def text(self) -> str | None:
+        """Returns the text with all replacements; None if it cannot run, or needs hidden columns of a source."""
+        if self._written is None or not self.certain or any(source.virtual for source in self.sources.values()):
+            return None
+        return self._written.whole(self._parts)
+
+    def quote_keywords(self, tree: exp.Expr) -> None:
+        """Quotes the names of a parsed text that DuckDB reads as keywords, such as `at`."""
+        if self._written is None:
+            return
+        words = (token for token in self._written.tokens if token.token_type is TokenType.VAR)
+        if not any(token.text.casefold() in KEYWORDS for token in words):
+            return
+        reserved = reserved_words()
+        for name in tree.find_all(exp.Identifier):
+            if not name.args.get("quoted") and name.name.casefold() in reserved and "start" in name.meta:
+                self.replace(name.meta["start"], name.meta["end"], quote_identifier(name.name))
+
+    def copied(self, start: object) -> tuple[Source, tuple[Output, ...]] | None:
+        """Returns the source of a name of a table that a copy of its node has been bound for; None for a new name."""
+        source = self.sources.get(start) if self._written is not None else None
+        if source is None or source.rows is None:
+            return None
+        source.share()
+        return source, tuple(Output(column, kind) for column, kind in source.rows.columns)
+
+    def called(self, start: object, sources: Sequence[Source]) -> None:
+        """Notes the sources in the body of a called macro."""
+        for source in self._calls.setdefault(start, sources):
+            if sources is not self._calls[start]:
+                source.share()
+
+    def replace(self, start: object, last: object, new: str) -> None:
+        """Replaces the text between two offsets, the last one included."""
+        if isinstance(start, int) and isinstance(last, int):
+            self._parts.append((start, last + 1, new))
+        else:
+            self.certain = False
+
+    def table(self, node: exp.Table, sql: str, name: str, *, keeps_arguments: bool = False) -> None:
+        """Replaces a table, its AT clause and arguments.
+
+        Args:
+            name: its alias, if none is written.
+            keeps_arguments: only the name of a table macro is replaced.
+        """
+        if self._written is None:
+            return
+        text, tokens = self._written.text, self._written.tokens
+        index = self._indexes.get(node.parts[0].meta.get("start", -1))
+        reference = read_reference(text, tokens, index) if index is not None else None
+        if index is None or reference is None:
+            self.certain = False
+            return
+        start, end, alias = tokens[index].start, tokens[reference.last].end, node.args.get("alias")
+        following = tokens[reference.last + 1].start if reference.last + 1 < len(tokens) else None
+        added = "" if alias is None or following != alias.this.meta.get("start") else " AS"
+        if alias is None:
+            added = f" AS {quote_identifier(name)}"
+            if index and word(tokens[index - 1]) == "TABLE":
+                start, sql = tokens[index - 1].start, f"FROM {sql}"
+        if keeps_arguments:
+            self.replace(start, node.parts[-1].meta.get("end"), sql)
+            self.replace(end + 1, end, added)
+        else:
+            self.replace(start, end, sql + added)
+
+    def qualify(self, parts: Sequence[exp.Identifier], alias: str | None) -> None:
+        """Replaces the qualifiers of a column by an alias; None if no alias is certain."""
+        if self._written is None:
+            return
+        if alias is None:
+            self.certain = False
+            return
+        self.replace(parts[0].meta.get("start"), parts[-1].meta.get("end"), quote_identifier(alias))
+
+    def keep_name(self, item: exp.Expr, name: str) -> None:
+        """Gives an item of a SELECT list the name that it has as written, if a part of it is replaced."""
+        start, end = item.meta.get(SPAN, (0, 0))
+        if any(start <= first < end for first, _, _ in self._parts):
+            self._parts.append((end, end, f" AS {quote_identifier(name)}"))
+
+    def written(self, item: exp.Expr) -> str | None:
+        """Returns the text of an item of a SELECT list; None if it is unknown."""
+        span = item.meta.get(SPAN)
+        return self._written.part(*span) if span is not None and self._written is not None else None
