@@ -44,12 +44,16 @@ class TableStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = target
         self._schema = schema
         self._last: int | None = None
+        #: The snapshot before the first that is read, once it is known; Spark asks all the time.
+        self._first: int | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         """Before the first snapshot that is read."""
-        with self._target.open() as lake:
-            first = self._target.snapshots.first(lake)
-        return {"snapshot": _NOTHING if first is None else first - 1}
+        if self._first is None:
+            with self._target.open() as lake:
+                first = self._target.snapshots.first(lake)
+            self._first = _NOTHING if first is None else first - 1
+        return {"snapshot": self._first}
 
     def latestOffset(self, start: dict[str, Any] | None = None, limit: Any = None) -> dict[str, Any]:  # noqa: N802
         """The newest snapshot, or the last that the query reads.

@@ -40,7 +40,8 @@ def test_a_cell_shows_what_its_stream_does(lab: Lab, screenshot: Screenshot) -> 
     running = cells.nth(STARTED).locator(".dlk-st")
     screenshot(page, "streams-first")
     expect(running).to_contain_text("Stream copy running")
-    expect(running).to_contain_text("batch 0 · 1,200 rows", timeout=90_000)
+    # the commit of the first batch is a snapshot of the lake that is read, so an empty batch follows
+    expect(running).to_contain_text(re.compile(r"batch [01] · 1,200 rows"), timeout=90_000)
     assert re.match(r"Stream copy running as of 20\d\d-\d\d-\d\d \d\d:\d\d:\d\d ", output(lab, page, STARTED))
     failed = cells.nth(FAILED).locator(".dlk-st")
     expect(failed).to_contain_text("Stream bad failed", timeout=90_000)
