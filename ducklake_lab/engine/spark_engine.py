@@ -69,12 +69,14 @@ class SparkEngine:
             threading.Thread(target=start, name="ducklake-lab-spark", daemon=True).start()
 
     def __call__(self) -> SparkSession:
-        from ducklake_lab.spark import runtime
+        from ducklake_lab.spark import catalog, runtime
 
         with self._lock:
             user = self.users_session()
             if self._own is None:
                 self._own = runtime.own_session(user)
+            if self._own is not user:
+                catalog.share(user, self._own)
             runtime.set_time_zone(self._own, self.time_zone())
             return self._own
 

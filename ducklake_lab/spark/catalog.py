@@ -46,6 +46,8 @@ class Owner(Protocol):
 _owners: WeakValueDictionary[str, Owner] = WeakValueDictionary()
 #: The keys of catalogs by session and name.
 _keys: WeakKeyDictionary[SparkSession, dict[str, str]] = WeakKeyDictionary()
+#: Names of catalogs that a session has of the user's.
+_shared: WeakKeyDictionary[SparkSession, set[str]] = WeakKeyDictionary()
 #: Threads of Python by those of Java that their calls run in.
 _threads: dict[str, int] = {}
 
@@ -116,6 +118,19 @@ def install(spark: SparkSession, name: str, owner: Owner, describe: Describe) ->
     bridge.install(spark._jsparkSession)
     spark.conf.set(_setting(name) + ".key", key)
     spark.conf.set(_setting(name), _CLASS)
+
+
+def share(user: SparkSession, own: SparkSession) -> None:
+    """Makes the catalogs of a session known to another one of the same Spark, which plans the user's rows anew."""
+    shared = _shared.setdefault(own, set())
+    names = [name for name in _keys.get(user, ()) if name not in shared and user.conf.get(_setting(name), None)]
+    if not names:
+        return
+    _classes(user).ducklakelab.Bridge.install(own._jsparkSession)
+    for name in names:
+        own.conf.set(_setting(name) + ".key", _keys[user][name])
+        own.conf.set(_setting(name), _CLASS)
+    shared.update(names)
 
 
 def forget(spark: SparkSession, name: str, owner: Owner) -> None:

@@ -13,6 +13,7 @@ from ducklake_lab.scan.planner import with_deletes
 from ducklake_lab.spark import reader
 from ducklake_lab.spark.deletes import write_deletes
 from tests.spark.lakes import ReferenceLake
+from tests.spark.own_session import own_spark  # noqa: F401
 
 pytestmark = pytest.mark.sampled(4)
 

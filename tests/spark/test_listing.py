@@ -14,6 +14,7 @@ from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.spark import listing, reader
 from ducklake_lab.spark.runtime import is_connect
 from tests.spark.lakes import ReferenceLake
+from tests.spark.own_session import own_spark  # noqa: F401
 
 pytestmark = pytest.mark.sampled(4)
 

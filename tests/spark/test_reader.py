@@ -23,6 +23,7 @@ from ducklake_lab.spark.errors import translate_error
 from tests.old_lakes.make import unpack
 from tests.reference import connect
 from tests.spark.lakes import ReferenceLake, ordered
+from tests.spark.own_session import own_spark  # noqa: F401
 
 pytestmark = pytest.mark.sampled(4)
 

@@ -14,6 +14,7 @@ from ducklake_lab.model.files import WrittenFile
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.spark import reader, writer
 from tests.spark.lakes import ReferenceLake, ordered
+from tests.spark.own_session import own_spark  # noqa: F401
 
 pytestmark = pytest.mark.sampled(4)
 

@@ -126,7 +126,9 @@ def _quotient(total: exp.Expr, count: exp.Expr) -> exp.Expr:
     rows = cast(call("nullif", count.copy(), number(0)), "DECIMAL(19,0)")
     near = cast(binary(exp.Div, whole, rows), "DECIMAL(20,0)")
     rest = cast(binary(exp.Sub, whole.copy(), binary(exp.Mul, near, rows.copy())), "DECIMAL(19,0)")
-    return cast(binary(exp.Add, near.copy(), binary(exp.Div, rest, rows.copy())), "DOUBLE")
+    # at most a half; with more digits the sum would have no place for the twenty of a UBIGINT
+    fraction = cast(binary(exp.Div, rest, rows.copy()), "DECIMAL(18,17)")
+    return cast(binary(exp.Add, near.copy(), fraction), "DOUBLE")
 
 
 def _ordered(name: str) -> Form:
