@@ -18,6 +18,8 @@ _MAY_BE_NULL = frozenset(
     "path_is_relative file_format sort_direction null_order dialect value schema_uuid table_uuid view_uuid "
     "table_id variant_path shredded_type parent_schema_id row_group_count min_is_exact max_is_exact".split()
 )
+#: Columns of these tables that must not be NULL, although those of other tables with their names may.
+_NEVER_NULL = frozenset({("ducklake_inlined_data_tables", "table_id")})
 
 
 def find_damage(connection: sa.Connection, tables: sa.MetaData) -> str | None:
@@ -47,7 +49,8 @@ def _unreadable(connection: sa.Connection, table: sa.Table) -> str | None:
 def _misfit(connection: sa.Connection, table: sa.Table) -> str | None:
     """Find a forbidden NULL, or in SQLite a value of another type."""
     for column in table.columns:
-        if column.name not in _MAY_BE_NULL and _holds(connection, column, column.is_(None)):
+        may_be_null = column.name in _MAY_BE_NULL and (table.name, column.name) not in _NEVER_NULL
+        if not may_be_null and _holds(connection, column, column.is_(None)):
             return f"{column.name} is NULL in a row of {table.name}"
         if connection.dialect.name == "sqlite" and isinstance(column.type, sa.BigInteger):
             kind = sa.func.typeof(column, type_=sa.String)
