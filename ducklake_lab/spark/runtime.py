@@ -211,12 +211,19 @@ def stop(spark: SparkSession) -> None:
 
 
 def temporary_view(spark: SparkSession, name: str) -> DataFrame | None:
-    """Returns a temporary view by name; None if there is none."""
+    """Returns a temporary view by name; None if there is none.
+
+    Raises:
+        SparkError: Spark cannot read it any more, as one of a lake that was detached.
+    """
     quoted = f"`{name.replace('`', '``')}`"
     try:
         return spark.table(quoted) if spark.catalog.getTable(quoted).isTemporary else None
     except AnalysisException:
         return None
+    except PySparkException as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__).rstrip(".")
+        raise SparkError(f"The temporary view {name} of Spark cannot be read: {reason}.") from error
 
 
 def scratch() -> Path:

@@ -188,6 +188,15 @@ def test_a_sessions_sql_reads_views_of_spark_on_a_lake(filled: SparkLake) -> Non
     filled.session.sql("CREATE VIEW v AS SELECT 1 AS one")
     with pytest.raises(Exception, match="v is a view of the lake"):
         filled.sql("SELECT * FROM lake.main.v")
+    filled.session.close()
+    with (
+        dl.Session(spark=filled.spark) as other,
+        pytest.raises(
+            dl.SparkError, match="temporary view seen of Spark cannot be read: The session of this catalog is closed"
+        ),
+    ):
+        other.sql("FROM seen")
+    filled.spark.catalog.dropTempView("seen")
 
 
 def test_a_session_with_spark_has_its_lakes_as_catalogs(
