@@ -32,8 +32,12 @@ class StreamCells:
         self._seen = {str(query.runId) for query in self._active()}
         assert shell.display_formatter is not None
         for module in _MODULES:
-            shell.display_formatter.ipython_display_formatter.for_type_by_name(module, "StreamingQuery", self._show)
+            shell.display_formatter.ipython_display_formatter.for_type_by_name(
+                module, "StreamingQuery", self._show_value
+            )
         self._lock = threading.Lock()
+        #: Runs that the running cell has below it.
+        self._here: set[str] = set()
         # of the running cell and the cells that it runs itself
         self._running: list[threading.Event] = []
         shell.events.register("pre_run_cell", self._before_cell)
@@ -47,6 +51,8 @@ class StreamCells:
         return active_queries(self._sessions())
 
     def _before_cell(self, *_: object) -> None:
+        if not self._running:
+            self._here.clear()
         done = threading.Event()
         self._running.append(done)
         # the context carries which cell the output belongs to
@@ -68,12 +74,22 @@ class StreamCells:
             with self._lock:
                 is_new = str(query.runId) not in self._seen
                 self._seen.add(str(query.runId))
+                if is_new:
+                    self._here.add(str(query.runId))
             if is_new:
                 self._show(query)
+
+    def _show_value(self, query: Any) -> None:
+        """Show the value of a cell, unless the cell has it below it: it was seen while the cell still ran."""
+        with self._lock:
+            is_here = str(query.runId) in self._here
+            self._seen.add(str(query.runId))
+            self._here.add(str(query.runId))
+        if not is_here:
+            self._show(query)
 
     def _show(self, query: Any) -> None:
         from ducklake_lab.spark.streams import Stream
         from ducklake_lab.widgets.stream import StreamView
 
-        self._seen.add(str(query.runId))
         display(StreamView(Stream(query)))
