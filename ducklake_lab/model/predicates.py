@@ -12,6 +12,8 @@ from typing import Literal
 #: A column by its path: (name,) or (struct column, field, ...).
 ColumnPath = tuple[str, ...]
 Operator = Literal["=", "<", "<=", ">", ">=", "!="]
+#: The operators with their sides exchanged.
+MIRRORED: dict[Operator, Operator] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,17 @@ from ducklake_lab.engine.scans import Scan
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.moments import Moment
-from ducklake_lab.model.predicates import And, Comparison, InList, NullTest, Or, Predicate, StartsWith
+from ducklake_lab.model.predicates import (
+    MIRRORED,
+    And,
+    Comparison,
+    InList,
+    NullTest,
+    Operator,
+    Or,
+    Predicate,
+    StartsWith,
+)
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.spark_tables.parts import Parts, Request
@@ -18,9 +28,8 @@ from ducklake_lab.session.spark_tables.parts import Parts, Request
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import DataFrame
 
-#: Spark's operators by their names here, and those with the sides exchanged.
-_COMPARISONS = {"=": "=", "<=>": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<>": "!="}
-_EXCHANGED = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<=", "!=": "!="}
+#: Operators by Spark's names.
+_COMPARISONS: dict[str, Operator] = {"=": "=", "<=>": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<>": "!="}
 #: Types whose values Spark compares as DuckDB does; others are texts there, or rounded.
 _COMPARABLE = frozenset(
     "boolean int8 int16 int32 int64 uint8 uint16 uint32 uint64 float64 "
@@ -86,7 +95,7 @@ def _predicate(entry: Request, table: Table) -> Predicate | None:
         return None
     if operator in _COMPARISONS and len(values) == 1:
         name = _COMPARISONS[operator]
-        return Comparison(path, _EXCHANGED[name] if exchanged else name, values[0])  # type: ignore[arg-type]
+        return Comparison(path, MIRRORED[name] if exchanged else name, values[0])
     if operator == "IN":
         return InList(path, tuple(values))
     if operator == "STARTS_WITH" and isinstance(values[0], str):

@@ -13,6 +13,7 @@ from typing import get_args
 from sqlglot import exp
 
 from ducklake_lab.model.predicates import (
+    MIRRORED,
     And,
     ColumnPath,
     Comparison,
@@ -31,7 +32,8 @@ from ducklake_lab.sql.prune.constants import folded_value
 from ducklake_lab.sql.prune.monotonic import NotOrdered, comparison, floored, unit_of
 from ducklake_lab.sql.scope import RELATION, TYPE, Relation
 
-_OPERATORS: dict[type[exp.Expr], Operator] = {
+#: Operators of comparisons by their nodes.
+OPERATORS: dict[type[exp.Expr], Operator] = {
     exp.EQ: "=",
     exp.NEQ: "!=",
     exp.LT: "<",
@@ -39,8 +41,7 @@ _OPERATORS: dict[type[exp.Expr], Operator] = {
     exp.GT: ">",
     exp.GTE: ">=",
 }
-_MIRRORED: dict[Operator, Operator] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
-assert set(_MIRRORED) == set(get_args(Operator))
+assert set(MIRRORED) == set(get_args(Operator))
 
 
 class _NotPushable(Exception):
@@ -138,10 +139,10 @@ def _leaf(relation: Relation, node: exp.Expr) -> Predicate:
     if node.args.get("negate"):
         # The parser marks NOT LIKE in this way.
         raise _NotPushable
-    if type(node) in _OPERATORS:
-        op = _OPERATORS[type(node)]
+    if type(node) in OPERATORS:
+        op = OPERATORS[type(node)]
         if node.this.find(exp.Column) is None:
-            return _compared(relation, node.expression, _MIRRORED[op], node.this)
+            return _compared(relation, node.expression, MIRRORED[op], node.this)
         return _compared(relation, node.this, op, node.expression)
     if isinstance(node, exp.Between) and not node.args.get("symmetric"):
         bounds = (

@@ -16,24 +16,16 @@ from sqlglot.errors import SqlglotError
 
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.moments import Moment
-from ducklake_lab.model.predicates import And, Comparison, InList, NullTest, Operator, Or, Predicate
+from ducklake_lab.model.predicates import MIRRORED, And, Comparison, InList, NullTest, Or, Predicate
 from ducklake_lab.model.types import INTEGERS, DataType
+from ducklake_lab.sql.prune.pushdown import OPERATORS
 
-_OPERATORS: dict[type[exp.Expr], Operator] = {
-    exp.EQ: "=",
-    exp.NEQ: "!=",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-}
 #: Integers that Spark has exactly.
 _LONG = tuple(name for name in INTEGERS if not name.endswith("128"))
 _DIGITS = re.compile(r"\d{1,38}(\.\d{1,38})?", re.ASCII)
 _DAY = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 #: Spark has a setting for the meaning of a backslash.
 _ESCAPED = re.compile(r"\\")
-_MIRRORED: dict[Operator, Operator] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 class _Unsure(Exception):
@@ -73,13 +65,13 @@ def _exact(tree: exp.Expr, known: dict[str, Column]) -> Predicate:
     if isinstance(node, exp.And | exp.Or):
         sides = _exact(node.this, known), _exact(node.expression, known)
         return And(sides) if isinstance(node, exp.And) else Or(sides)
-    op = _OPERATORS.get(type(node))
+    op = OPERATORS.get(type(node))
     if op is not None:
         if isinstance(node.this.unnest(), exp.Column):
             column = _column(node.this, known)
             return Comparison((column.name,), op, _value(node.expression, column))
         column = _column(node.expression, known)
-        return Comparison((column.name,), _MIRRORED[op], _value(node.this, column))
+        return Comparison((column.name,), MIRRORED[op], _value(node.this, column))
     if isinstance(node, exp.Between) and not node.args.get("symmetric"):
         column = _column(node.this, known)
         low, high = _value(node.args["low"], column), _value(node.args["high"], column)
