@@ -297,11 +297,27 @@ class Storage:
 
     def duplicate(self, source: str, target: str) -> None:
         """Gives a file a second name that lives on without the first: a link, or a copy where there are none."""
+        self.duplicate_all({target: source})
+
+    def duplicate_all(self, files: Mapping[str, str], *, link: bool = True) -> None:
+        """Gives files a second name each, as `duplicate` does; sources by targets.
+
+        Args:
+            link: False copies each file.
+
+        Raises:
+            DataFileError: a source is not there, or a target cannot be made.
+        """
+        for folder in {target.rpartition("/")[0] for target in files}:
+            self.make_folder(folder)
+        in_parallel(files.items(), lambda pair: self._duplicate(pair[1], pair[0], link=link))
+
+    @staticmethod
+    def _duplicate(source: str, target: str, *, link: bool) -> None:
         filesystem, _, inner = resolve(source)
         _, _, inner_target = resolve(target)
         with saying(target, "written"):
-            if is_local(target):
-                filesystem.create_dir(inner_target.rpartition("/")[0], recursive=True)
+            if link and is_local(target):
                 try:
                     os.link(inner, inner_target)
                     return

@@ -45,6 +45,12 @@ def _definitions(version: Version, dialect: sa.Dialect) -> tuple[str, ...]:
     return _DEFINITIONS[key]
 
 
+def define_tables(connection: sa.Connection, version: Version) -> None:
+    """Creates the metadata tables of a version, empty."""
+    for definition in _definitions(version, connection.dialect):
+        connection.exec_driver_sql(definition, execution_options=UNREAD)
+
+
 def create(connection: sa.Connection, database: CatalogDatabase, options: AttachOptions, wanted: str | None) -> str:
     """Writes the metadata tables and snapshot 0 with schema main, in one transaction."""
     location = database.location
@@ -91,8 +97,7 @@ def create(connection: sa.Connection, database: CatalogDatabase, options: Attach
         ),
         (t.snapshot_changes, [{"snapshot_id": 0, "changes_made": format_changes([first])}]),
     )
-    for definition in _definitions(version, connection.dialect):
-        connection.exec_driver_sql(definition, execution_options=UNREAD)
+    define_tables(connection, version)
     for table, values in rows:
         connection.execute(table.insert(), values, execution_options=UNREAD)
     connection.commit()

@@ -55,6 +55,7 @@ class Lake:
         metadata_name: the name its catalog database goes by in SQL.
         session: options of the session it is attached to.
         created: whether attaching it made it.
+        branch: the name of the branch that it is; None for a lake itself.
     """
 
     def __init__(
@@ -69,7 +70,9 @@ class Lake:
     ) -> None:
         self.alias = alias
         self.created = created
+        self.branch: str | None = None
         self.session = session or SessionOptions()
+        self._options = options
         self._attached = options.lake_options()
         self.metadata_name = options.metadata_catalog or f"__ducklake_metadata_{alias}"
         #: Whether listings of databases show the catalog's: it was given a name.
@@ -115,6 +118,16 @@ class Lake:
     @property
     def location(self) -> CatalogLocation:
         return self.database.location
+
+    @property
+    def title(self) -> str:
+        """Its alias, with the branch if it is one: `flights#fix`."""
+        return self.alias if self.branch is None else f"{self.alias}#{self.branch}"
+
+    @property
+    def attach_options(self) -> AttachOptions:
+        """Options that attach another catalog as this one is attached."""
+        return self._options
 
     @contextmanager
     def connect(self, *, fresh: bool = False) -> Iterator[sa.Connection]:

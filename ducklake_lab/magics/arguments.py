@@ -146,6 +146,15 @@ def parsers() -> dict[str, Parser]:
     tag.add_argument("snapshot", metavar="ID", type=int, nargs="?", help="the newest if left out")
     add("untag", "take a tag away").add_argument("name", metavar="NAME")
     add("tags", "the tagged snapshots")
+    branch = add("branch", "make a branch, a lake that begins at a snapshot of this one; list branches without a name")
+    branch.add_argument("name", metavar="NAME", nargs="?")
+    branch.add_argument("--at", metavar="SNAPSHOT", help=f"{_AT}; the newest if left out")
+    branch.add_argument("--copy", action="store_true", help="copy the files; needed in object stores")
+    switch = add("switch", "read and write a branch instead of the lake; the lake itself without a name")
+    switch.add_argument("name", metavar="NAME", nargs="?")
+    drop = add("drop-branch", "drop a branch with its commits and files")
+    drop.add_argument("name", metavar="NAME")
+    drop.add_argument("--dry-run", action="store_true", help="show the branch and keep it")
     add("help", "this help")
     return found
 

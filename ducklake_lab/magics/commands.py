@@ -76,7 +76,7 @@ class Commands:
         self._connections = connections
         self._parsers = parsers()
         self._runs: dict[str, Callable[[argparse.Namespace], object]] = {
-            name: getattr(self, f"_run_{name}") for name in self._parsers
+            name: getattr(self, f"_run_{name.replace('-', '_')}") for name in self._parsers
         }
 
     @property
@@ -310,6 +310,31 @@ class Commands:
 
     def _run_tags(self, _given: argparse.Namespace) -> Listing:
         return _tags(self._session().tags(), "kept from expiry")
+
+    # Branches
+
+    def _run_branch(self, given: argparse.Namespace) -> Listing:
+        session = self._session()
+        if given.name is not None:
+            session.branch(given.name, _at(given.at), given.copy)
+        elif given.at is not None or given.copy:
+            raise UsageError("--at and --copy are for a new branch; name it: %ducklake branch NAME.")
+        return session.branches()
+
+    def _run_switch(self, given: argparse.Namespace) -> LakeSummary:
+        from ducklake_lab.widgets.summary import of_session
+
+        session = self._session()
+        session.switch(given.name)
+        return of_session(session)
+
+    def _run_drop_branch(self, given: argparse.Namespace) -> Listing:
+        from ducklake_lab.session.listings import Listing
+
+        branch = self._session().drop_branch(given.name, given.dry_run)
+        rows = ((branch.name, branch.snapshot_id, branch.parent),)
+        note = "would be dropped" if given.dry_run else "dropped"
+        return Listing("", ("branch", "snapshot", "parent"), rows, noun="branch", note=note)
 
     # Maintenance
 

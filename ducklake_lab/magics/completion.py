@@ -112,6 +112,10 @@ class MagicCompleter:
             return _prefixed(found, fragment), fragment
         if command == "upload" and not positional:
             return [(path, "path") for path in _paths(fragment)], fragment
+        if command in ("switch", "drop-branch") and not positional:
+            session = self._session()
+            branches = session.branches() if session else ()
+            return _prefixed(((str(row["branch"]), "branch") for row in branches), fragment), fragment
         if command == "untag" and not positional:
             session = self._session()
             return _prefixed(((name, "tag") for name in (session.tags() if session else ())), fragment), fragment

@@ -97,7 +97,8 @@ def _snapshots(found: Sequence[tuple[str, int]], uncommitted: Set[tuple[str, int
     """Returns the snapshots by number, with their lakes if there are several."""
     several = len({lake for lake, _ in found}) > 1
     titles = [(lake, state_title(number, uncommitted=(lake, number) in uncommitted)) for lake, number in sorted(found)]
-    listed = ", ".join(f"{visible(lake)} {title}" if several else title for lake, title in titles)
+    # a branch has its name always: it is not the lake
+    listed = ", ".join(f"{visible(lake)} {title}" if several or "#" in lake else title for lake, title in titles)
     return f"snapshot{'s' if len(found) > 1 else ''} {listed}"
 
 

@@ -50,7 +50,7 @@ def of_session(session: Looking, name: str | None = None) -> LakeSummary:
     """Summarises the current lake, under the name of its catalog file or the given name."""
     lake = session.current_lake
     path = lake.location.path
-    shown = name or (path.name if path is not None else lake.alias)
+    shown = name or (path.name if path is not None and lake.branch is None else lake.title)
     return summarize(
         shown,
         session.current_snapshot().snapshot_id,

@@ -120,15 +120,39 @@ class Lakes:
         return self._by_alias[self._current[0]] if self._current is not None else None
 
     def remove(self, lake: Lake) -> None:
-        if self.transaction is not None and self.transaction.lake is lake and self.transaction.has_changes:
-            raise TransactionError(f"The lake {lake.alias} has uncommitted changes; COMMIT or ROLLBACK first.")
+        """Detaches a lake.
+
+        Raises:
+            TransactionError: it has uncommitted changes.
+        """
+        self._let_go(lake)
         del self._by_alias[lake.alias]
-        self.reads.unpin([lake.alias])
         if self._current is not None and self._current[0] == lake.alias:
             self.leave()
+        self.on_change()
+
+    def replace(self, lake: Lake) -> None:
+        """Attaches a lake in place of the one that has its alias; the schema in use stays in use if the lake has it.
+
+        Raises:
+            TransactionError: a transaction is open.
+        """
+        if self.in_transaction:
+            raise TransactionError("A transaction is open; COMMIT or ROLLBACK before you switch branches.")
+        self._let_go(self._by_alias[lake.alias])
+        self._by_alias[lake.alias] = lake
+        if self._current is not None and self._current[0] == lake.alias:
+            schema = self._current[1]
+            self._current = (lake.alias, schema if self.state(lake).find_schema(schema) is not None else "main")
+            self._database.use(self._current)
+        self.on_change()
+
+    def _let_go(self, lake: Lake) -> None:
+        if self.transaction is not None and self.transaction.lake is lake and self.transaction.has_changes:
+            raise TransactionError(f"The lake {lake.alias} has uncommitted changes; COMMIT or ROLLBACK first.")
+        self.reads.unpin([lake.alias])
         self._database.forget(lake.alias)
         lake.database.dispose()
-        self.on_change()
 
     @property
     def current_schema(self) -> str:

@@ -7,8 +7,13 @@ from dataclasses import fields, replace
 from datetime import date
 from typing import Any
 
+from ducklake_lab.branches.branch import is_name
+from ducklake_lab.branches.location import could_be_branch
+from ducklake_lab.branches.making import branch_location
+from ducklake_lab.branches.registry import own_branch
 from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.lake import Lake, open_lake
+from ducklake_lab.catalog.servers import SERVERS
 from ducklake_lab.catalog.uri import parse_uri
 from ducklake_lab.duckdb.zones import instant
 from ducklake_lab.errors import EntryExistsError, UnsupportedFeatureError, UsageError, did_you_mean
@@ -30,6 +35,7 @@ def attach(
     """
     with lakes.turn.taken():
         uri, stored = secrets.resolve(uri)
+        uri, branch = split_branch(uri)
         location = parse_uri(uri)
         name = alias or location.default_alias
         if lakes.find(name) not in (None, replaced):
@@ -47,11 +53,43 @@ def attach(
         )
         if options.metadata_schema is not None:
             location = replace(location, schema=options.metadata_schema)
-        lake = open_lake(location, name, options, lakes.options)
+        if branch is not None:
+            options = replace(options, create_if_not_exists=False)
+            root = open_lake(location, name, options, lakes.options)
+            location = branch_location(root, branch)
+            root.database.dispose()
+            options = replace(options, data_path=None, override_data_path=False)
+        lake = attached_branch(open_lake(location, name, options, lakes.options))
         if replaced is not None:
             lakes.remove(replaced)
         lakes.add(lake)
         return lake
+
+
+def split_branch(uri: str) -> tuple[str, str | None]:
+    """Splits `ducklake:lake.ducklake#fix` into the lake's URI and the branch's name; None where it names none.
+
+    A file whose own name has the `#` is the lake itself. In connection strings of servers the `#` is a word of its own.
+    """
+    head, mark, name = uri.rpartition("#")
+    if not mark or not is_name(name):
+        return uri, None
+    is_url = "://" in head
+    kind, colon, _ = head.removeprefix("ducklake:").partition(":")
+    is_server = not is_url and colon and kind.casefold() in SERVERS
+    if is_server and not head.endswith(" "):
+        return uri, None  # the end of a password
+    path = None if is_url or is_server else parse_uri(uri).path
+    return (uri, None) if path is not None and path.exists() else (head.rstrip(), name)
+
+
+def attached_branch(lake: Lake) -> Lake:
+    """Notes in a lake which branch it is, if it is one, and returns it."""
+    if could_be_branch(lake.location):
+        with lake.connect() as connection:
+            own = own_branch(connection)
+        lake.branch = own.name if own is not None else None
+    return lake
 
 
 def attach_statement(lakes: Lakes, secrets: Secrets, value: Callable[[object], Any], statement: op.Attach) -> None:
@@ -78,7 +116,7 @@ def attach_statement(lakes: Lakes, secrets: Secrets, value: Callable[[object], A
             raise UnsupportedFeatureError(
                 f"The ATTACH option {key.upper()} is not supported.{did_you_mean(key, OPTIONS)}"
             )
-    alias = statement.alias or parse_uri(secrets.resolve(statement.uri)[0]).default_alias
+    alias = statement.alias or parse_uri(split_branch(secrets.resolve(statement.uri)[0])[0]).default_alias
     if isinstance(options.get("snapshot_time"), date | str):
         # the reference reads it in UTC too, in any session time zone
         options["snapshot_time"] = instant(options["snapshot_time"], "UTC")

@@ -486,5 +486,5 @@ def _made_by(transaction: Transaction) -> RunInfo:
     """Returns the snapshot that a statement made, or the base snapshot of its open transaction."""
     snapshot, info = transaction.snapshot or transaction.base.snapshot, RunInfo()
     is_open = transaction.snapshot is None and transaction.has_changes
-    info.note(transaction.lake.alias, snapshot.snapshot_id, uncommitted=is_open)
+    info.note(transaction.lake.title, snapshot.snapshot_id, uncommitted=is_open)
     return info

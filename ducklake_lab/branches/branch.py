@@ -1,0 +1,76 @@
+"""A branch as the catalog of its lake lists it."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+from ducklake_lab.errors import UsageError
+
+#: Letters, digits, `.`, `_` and `-`: a branch names files, schemas and databases, and stands in URIs after `#`.
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])){0,39}", re.ASCII)
+_FOLDER = re.compile(r"[0-9a-f]{8}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A branch of a lake.
+
+    Attributes:
+        name: its name; upper and lower case are one.
+        snapshot_id: the snapshot it began at.
+        parent: the branch that it began on; None for the lake itself.
+        created: the time, in UTC.
+        token: eight hexadecimal digits that name its folder of files.
+    """
+
+    name: str
+    snapshot_id: int
+    parent: str | None
+    created: datetime
+    token: str
+
+    def json(self) -> str:
+        """Return the branch as text, without its name."""
+        return json.dumps(
+            {
+                "snapshot": self.snapshot_id,
+                "parent": self.parent,
+                "created": self.created.isoformat(),
+                "files": self.token,
+            }
+        )
+
+
+def read_branch(name: str, text: str) -> Branch | None:
+    """Return the branch that a text describes; None for a text of another kind."""
+    try:
+        given = json.loads(text)
+        parent = given["parent"]
+        branch = Branch(name, int(given["snapshot"]), parent, datetime.fromisoformat(given["created"]), given["files"])
+    except (ValueError, KeyError, TypeError):
+        return None
+    # the text names places on this machine
+    names = [name] if parent is None else [name, parent]
+    is_valid = all(isinstance(text, str) and _NAME.fullmatch(text) for text in names)
+    return branch if is_valid and isinstance(branch.token, str) and _FOLDER.fullmatch(branch.token) else None
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can name a branch."""
+    return _NAME.fullmatch(text) is not None
+
+
+def check_name(name: str) -> str:
+    """Check that a branch can have a name, and return it.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if not is_name(name):
+        raise UsageError(
+            f'"{name[:60]}" cannot name a branch; use up to 40 letters, digits, "-", "_" and ".", and begin with a letter or digit.'
+        )
+    return name

@@ -1,0 +1,105 @@
+"""Gives a branch files of its own: further names of its lake's files, or copies."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from ducklake_lab.catalog import paths
+from ducklake_lab.catalog import tables as t
+from ducklake_lab.errors import CatalogError, UnsupportedFeatureError
+from ducklake_lab.storage import Storage, is_below, is_local
+
+_storage = Storage()
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The folder of a table in the lake, and in the branch."""
+
+    source: str
+    target: str
+
+
+def check_shareable(data_path: str, *, copy: bool) -> None:
+    """Check that a branch can share the lake's files so that each side may delete its own.
+
+    Raises:
+        UnsupportedFeatureError: an object store has no links, so deletion by one side would take files from the other.
+    """
+    if not copy and not is_local(data_path):
+        raise UnsupportedFeatureError(
+            f"A branch that shares files in {data_path} is not supported: maintenance of one side would delete files of the "
+            "other. Give copy=True, which copies them."
+        )
+
+
+def take_over_files(
+    target: sa.Connection, folders: Mapping[int, Folders], target_path: str, own: Container[int], *, copy: bool
+) -> None:
+    """Gives the branch all files that its catalog names, below its own data path.
+
+    Paths in the catalog stay as they are if they are relative; absolute ones become relative.
+
+    Args:
+        target: a connection to the branch's catalog, whose paths still are those of the lake; the caller commits.
+        folders: of the tables, from `take_over_folders`.
+        target_path: the branch's data path.
+        own: ids of delete files that the branch has already.
+        copy: copy bytes, even where a file could have a second name.
+
+    Raises:
+        DataFileError: a file is not there.
+        CatalogError: a path leads out of the data path.
+    """
+    files: dict[str, str] = {}
+    for table, key in ((t.data_file, t.data_file.c.data_file_id), (t.delete_file, t.delete_file.c.delete_file_id)):
+        columns = sa.select(key, table.c.table_id, table.c.path, table.c.path_is_relative)
+        for file_id, table_id, path, is_relative in target.execute(columns).all():
+            if table is t.delete_file and file_id in own:
+                continue
+            folder = folders[table_id]
+            # several deletion vectors share one file
+            name = path if is_relative else _own_name(file_id, path)
+            files[folder.target + name] = paths.resolve(folder.source, path, is_relative)
+            if not is_relative:
+                target.execute(table.update().where(key == file_id).values(path=name, path_is_relative=True))
+    for path in files:
+        if not is_below(path, target_path, real=str):
+            raise CatalogError(f"The catalog names the file {path}, outside of the data path; a branch cannot take it.")
+    _storage.duplicate_all(files, link=not copy)
+
+
+def _own_name(file_id: int, path: str) -> str:
+    """Return a relative path for a file elsewhere; folders such as `day=1` stay, as readers take values from them."""
+    *folders, name = path.split("/")
+    kept = [folder for folder in folders if "=" in folder]
+    return "/".join((f"file_{file_id}", *kept, name))
+
+
+def take_over_folders(target: sa.Connection, source_path: str, target_path: str) -> dict[int, Folders]:
+    """Makes absolute paths of schemas and tables relative in the catalog, and returns the folders of each table.
+
+    Args:
+        target: a connection to the branch's catalog; the caller commits.
+        source_path: the lake's data path.
+        target_path: the branch's data path.
+    """
+    s, tab = t.schema, t.table
+    schemas: dict[int, Folders] = {}
+    for schema_id, path, is_relative in target.execute(sa.select(s.c.schema_id, s.c.path, s.c.path_is_relative)).all():
+        own = path if is_relative else f"schema_{schema_id}/"
+        schemas[schema_id] = Folders(paths.resolve(source_path, path, is_relative), target_path + own)
+        if not is_relative:
+            target.execute(s.update().where(s.c.schema_id == schema_id).values(path=own, path_is_relative=True))
+    tables: dict[int, Folders] = {}
+    rows = sa.select(tab.c.table_id, tab.c.schema_id, tab.c.path, tab.c.path_is_relative).order_by(tab.c.begin_snapshot)
+    for table_id, schema_id, path, is_relative in target.execute(rows).all():
+        above = schemas[schema_id]
+        own = path if is_relative else f"table_{table_id}/"
+        tables[table_id] = Folders(paths.resolve(above.source, path, is_relative), above.target + own)
+        if not is_relative:
+            target.execute(tab.update().where(tab.c.table_id == table_id).values(path=own, path_is_relative=True))
+    return tables

@@ -1,0 +1,195 @@
+"""Makes, finds and drops branches of a lake."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import sqlalchemy as sa
+
+from ducklake_lab.branches import copying, registry
+from ducklake_lab.branches.branch import Branch, check_name
+from ducklake_lab.branches.catalogs import make_place, remove_catalog
+from ducklake_lab.branches.files import check_shareable, take_over_files, take_over_folders
+from ducklake_lab.branches.location import catalog_of, files_of, root_of
+from ducklake_lab.branches.trimming import trim_deletions
+from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog import versions
+from ducklake_lab.catalog.attach_options import AttachOptions
+from ducklake_lab.catalog.database import CatalogDatabase
+from ducklake_lab.catalog.lake import Lake, open_lake
+from ducklake_lab.catalog.locks import lock_for_commit
+from ducklake_lab.catalog.options import read_options
+from ducklake_lab.catalog.reader import read_snapshot
+from ducklake_lab.catalog.snapshot_tags import PREFIX as TAG
+from ducklake_lab.catalog.uri import CatalogLocation
+from ducklake_lab.errors import EntryExistsError, UnsupportedFeatureError
+from ducklake_lab.model.entries import Snapshot
+from ducklake_lab.storage import Storage
+
+_storage = Storage()
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The lake that branches belong to, opened from the lake itself or from one of its branches.
+
+    Attributes:
+        lake: the lake.
+        own: the branch that it was opened from; None for the lake itself.
+    """
+
+    lake: Lake
+    own: Branch | None
+
+
+def root_lake(lake: Lake) -> Root:
+    """Return the lake that a lake is a branch of; itself where it is none.
+
+    Raises:
+        CatalogNotFoundError: the lake was moved away from its branch.
+    """
+    with lake.connect() as connection:
+        own = registry.own_branch(connection)
+    if own is None:
+        return Root(lake, None)
+    location = root_of(lake.location, own)
+    return Root(open_lake(location, lake.alias, AttachOptions(create_if_not_exists=False), lake.session), own)
+
+
+def list_branches(lake: Lake) -> list[Branch]:
+    """Return the branches of a lake, in the order of their names."""
+    root = root_lake(lake)
+    with root.lake.connect() as connection:
+        return list(registry.read_branches(connection).values())
+
+
+def branch_location(lake: Lake, name: str) -> CatalogLocation:
+    """Return the location of a branch's catalog.
+
+    Raises:
+        EntryNotFoundError: the lake has no such branch.
+    """
+    root = root_lake(lake)
+    with root.lake.connect() as connection:
+        return catalog_of(root.lake.location, registry.find_branch(connection, name).name)
+
+
+def make_branch(lake: Lake, name: str, at: int | datetime | str | None = None, *, copy: bool = False) -> Branch:
+    """Makes a branch: a lake with the snapshots up to one of this lake, over the same files.
+
+    Args:
+        at: the snapshot by id, time or tag; by default the one that is read.
+        copy: copy the files. Without it, they are hard links, so that each side may delete its own.
+
+    Raises:
+        EntryExistsError: there is such a branch.
+        UnsupportedFeatureError: files in an object store cannot be shared; or see `check_copyable`.
+        DataFileError: a file of the lake is not there.
+    """
+    check_name(name)
+    lake.check_writable()
+    root = root_lake(lake)
+    check_shareable(root.lake.data_path, copy=copy)
+    with root.lake.connect(fresh=True) as registering:
+        lock_for_commit(registering)
+        known = registry.read_branches(registering)
+        if name.casefold() in known:
+            raise EntryExistsError(
+                f'The lake has a branch "{known[name.casefold()].name}"; choose another name, or drop it.'
+            )
+        with lake.connect() as connection:
+            snapshot = lake.snapshot(connection, at)
+            newest = read_snapshot(connection).snapshot_id
+            copying.check_copyable(connection, snapshot.snapshot_id, newest)
+        parent = root.own.name if root.own is not None else None
+        branch = Branch(name, snapshot.snapshot_id, parent, datetime.now(UTC), secrets.token_hex(4))
+        location = catalog_of(root.lake.location, name)
+        data_path = files_of(root.lake.data_path, branch)
+        remove_catalog(registering, location)  # one that was not finished, as nobody lists it
+        try:
+            _fill(lake, location, branch, snapshot, data_path, is_newest=snapshot.snapshot_id == newest, copy=copy)
+            registry.write_branch(registering, branch)
+            registering.commit()
+        except BaseException:
+            registering.rollback()
+            remove_catalog(registering, location)
+            registering.commit()
+            _storage.discard_folder(data_path)
+            raise
+    return branch
+
+
+def drop_branch(lake: Lake, name: str, *, dry_run: bool = False) -> Branch:
+    """Drops a branch with its catalog and its files, and returns it; files of the lake stay.
+
+    Args:
+        dry_run: drop nothing.
+
+    Raises:
+        EntryNotFoundError: the lake has no such branch.
+        UnsupportedFeatureError: it is the lake that the session reads.
+    """
+    lake.check_writable()
+    root = root_lake(lake)
+    with root.lake.connect(fresh=True) as connection:
+        lock_for_commit(connection)
+        branch = registry.find_branch(connection, name)
+        if root.own is not None and root.own.name == branch.name:
+            raise UnsupportedFeatureError(
+                f'The branch "{branch.name}" is in use; switch to another one, or to the lake with switch(None), first.'
+            )
+        if dry_run:
+            return branch
+        registry.remove_branch(connection, branch)
+        remove_catalog(connection, catalog_of(root.lake.location, branch.name))
+        connection.commit()
+    _storage.delete_folder(files_of(root.lake.data_path, branch))
+    return branch
+
+
+def _fill(
+    lake: Lake,
+    location: CatalogLocation,
+    branch: Branch,
+    snapshot: Snapshot,
+    data_path: str,
+    *,
+    is_newest: bool,
+    copy: bool,
+) -> None:
+    """Makes the branch's catalog, and its files."""
+    database = CatalogDatabase(location)
+    try:
+        with lake.connect() as connection:
+            make_place(connection, location)
+            with database.connect(create=True) as target:
+                versions.begin(target, lake.version)
+                if database.backend == "postgresql":
+                    # all tables as of one moment, whoever commits meanwhile
+                    target.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+                copying.copy_metadata(lake, connection, target, snapshot)
+                _copy_options(connection, target, snapshot, data_path)
+                registry.write_own(target, branch)
+                folders = take_over_folders(target, lake.data_path, data_path)
+                own: set[int] = set()
+                if not is_newest:
+                    copying.count_rows_anew(target)
+                    targets = {table_id: folder.target for table_id, folder in folders.items()}
+                    own = trim_deletions(lake, connection, target, snapshot, targets)
+                take_over_files(target, folders, data_path, own, copy=copy)
+                target.commit()
+    finally:
+        database.dispose()
+
+
+def _copy_options(connection: sa.Connection, target: sa.Connection, snapshot: Snapshot, data_path: str) -> None:
+    """Copies options and the tags of snapshots that the branch has."""
+    rows = []
+    for scope, scope_id, key, value in read_options(connection):
+        is_later = key.startswith(TAG) and (not value.isdecimal() or int(value) > snapshot.snapshot_id)
+        if not is_later and not key.startswith(registry.PREFIX) and key != registry.OWN:
+            stored = data_path if key == "data_path" and scope is None else value
+            rows.append({"key": key, "value": stored, "scope": scope, "scope_id": scope_id})
+    target.execute(t.lake_metadata.insert(), rows)

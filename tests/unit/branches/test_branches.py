@@ -1,0 +1,222 @@
+"""Branches: where they are, what they are named, what they refuse, and what is left where making one fails."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import ducklake_lab as dl
+from ducklake_lab.branches import making
+from ducklake_lab.errors import (
+    CatalogError,
+    CatalogNotFoundError,
+    DataFileError,
+    EntryExistsError,
+    EntryNotFoundError,
+    TransactionError,
+    UnsupportedFeatureError,
+    UsageError,
+)
+
+
+@pytest.fixture
+def uri(lake_uri: Callable[..., str]) -> str:
+    return lake_uri()
+
+
+@pytest.fixture
+def session(uri: str, tmp_path: Path) -> Iterator[dl.Session]:
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data") as session:
+        session.sql("CREATE TABLE t AS SELECT i, 'v' || i AS v FROM range(100) r(i); INSERT INTO t VALUES (500, 'few')")
+        session.sql("DELETE FROM t WHERE i < 50")
+        yield session
+
+
+def count(session: dl.Session) -> int:
+    return int(session.sql("SELECT count(*) FROM t").fetchall()[0][0])
+
+
+def test_changes_stay_on_the_branch(session: dl.Session, uri: str) -> None:
+    made = session.branch("fix")
+    assert (made.name, made.snapshot_id, made.parent) == ("fix", 3, None)
+    assert (session.current_branch, count(session)) == (None, 51)
+    session.switch("fix")
+    session.sql("DELETE FROM t WHERE i > 90; CREATE SCHEMA s; CREATE TABLE s.u AS SELECT 1 AS a; USE s")
+    assert session.sql("SELECT count(*) FROM main.t").fetchall() == [(41,)]
+    result = session.sql("FROM u")
+    assert result.info.snapshots == [("lake#fix", 6)]
+    session.switch(None)
+    # the lake has no schema s
+    assert (session.current_schema, session.current_branch, count(session)) == ("main", None, 51)
+    mark = " #" if uri.startswith(("ducklake:postgres", "ducklake:mysql")) else "#"
+    with dl.connect(f"{uri}{mark}FIX") as other:
+        assert (other.current_branch, count(other)) == ("fix", 41)
+        assert other.current_lake.alias == dl.connect(uri).current_lake.alias
+        assert list(other.branches())[0]["in_use"] is True
+
+
+def test_branches_of_branches_belong_to_the_lake(session: dl.Session) -> None:
+    session.branch("one")
+    session.switch("one")
+    session.sql("DELETE FROM t WHERE i > 90")
+    assert session.branch("two").parent == "one"
+    session.branch("old", at=2)
+    session.switch("two")
+    session.sql("INSERT INTO t VALUES (7, 'two')")
+    assert [(row["branch"], row["parent"], row["snapshot"]) for row in session.branches()] == [
+        ("old", "one", 2),
+        ("one", None, 3),
+        ("two", "one", 4),
+    ]
+    assert session.drop_branch("one").name == "one"
+    assert (count(session), session.current_branch) == (42, "two")
+    session.switch("old")
+    assert count(session) == 101
+    session.switch(None)
+    assert count(session) == 51
+
+
+def test_files_have_second_names(session: dl.Session) -> None:
+    session.branch("linked")
+    session.branch("copied", copy=True)
+    for name, links in (("linked", 2), ("copied", 1)):
+        session.switch(name)
+        folder = Path(session.current_lake.data_path)
+        files = [path for path in folder.rglob("*.parquet")]
+        assert files
+        assert {os.stat(path).st_nlink for path in files} == {links}
+        assert {path.stat().st_ino for path in files}.isdisjoint(
+            path.stat().st_ino for path in (folder.parent.parent / "data").rglob("*.parquet")
+        ) is (links == 1)
+
+
+def test_tags_and_options_come_along(session: dl.Session) -> None:
+    session.tag("early", 1)
+    session.tag("late", 3)
+    session.sql("CALL lake.set_option('parquet_compression', 'zstd', table_name => 't')")
+    session.branch("b", at="early")
+    session.switch("b")
+    assert session.tags() == {"early": 1}
+    assert [row["value"] for row in session.options() if row["option"] == "parquet_compression"] == ["zstd"]
+    assert not [row for row in session.options() if str(row["option"]).startswith("ducklake_lab_branch:")]
+
+
+@pytest.mark.parametrize("name", ["", "a b", "../x", "a/b", "-a", ".a", "a..b", "a.", "ä", "x" * 41, "a#b", "a\n"])
+def test_names_that_are_no_names(session: dl.Session, name: str) -> None:
+    with pytest.raises(UsageError, match="cannot name a branch"):
+        session.branch(name)
+    assert len(session.branches()) == 0
+
+
+def test_refusals(session: dl.Session, uri: str) -> None:
+    session.branch("fix")
+    with pytest.raises(EntryExistsError, match='has a branch "fix"'):
+        session.branch("FIX")
+    with pytest.raises(EntryNotFoundError, match='no branch "fax".*fix'):
+        session.switch("fax")
+    with session.transaction(), pytest.raises(TransactionError, match="COMMIT or ROLLBACK"):
+        session.branch("other")
+    with session.transaction(), pytest.raises(TransactionError, match="COMMIT or ROLLBACK"):
+        session.switch("fix")
+    session.switch("fix")
+    with pytest.raises(UnsupportedFeatureError, match='"fix" is in use'):
+        session.drop_branch("fix")
+    assert session.current_branch == "fix"
+    session.switch(None)
+    assert session.drop_branch("fix", dry_run=True).name == "fix"
+    assert len(session.branches()) == 1
+    mark = " #" if uri.startswith(("ducklake:postgres", "ducklake:mysql")) else "#"
+    with pytest.raises(EntryNotFoundError, match='no branch "nothing"'):
+        dl.connect(f"{uri}{mark}nothing")
+    with dl.connect(uri, alias="lake", read_only=True) as reading:
+        with pytest.raises(TransactionError, match="read-only"):
+            reading.branch("new")
+        reading.switch("fix")
+        with pytest.raises(TransactionError, match="read-only"):
+            reading.sql("DELETE FROM t")
+
+
+def test_files_with_later_rows_are_named(session: dl.Session) -> None:
+    session.sql("INSERT INTO t VALUES (1, 'a'); INSERT INTO t VALUES (2, 'b')")
+    session.sql("CALL lake.flush_inlined_data()")
+    with pytest.raises(UnsupportedFeatureError, match="branch at snapshot 5 or a later one"):
+        session.branch("early", at=4)
+    session.branch("later", at=5)
+    session.switch("later")
+    assert count(session) == 53
+
+
+def test_nothing_is_left_of_a_branch_that_fails(session: dl.Session, tmp_path: Path) -> None:
+    file = next((tmp_path / "data").rglob("*.parquet"))
+    file.rename(tmp_path / "away")
+    with pytest.raises(DataFileError, match="does not exist"):
+        session.branch("fix")
+    assert len(session.branches()) == 0
+    assert not list(tmp_path.glob("data.branches/*"))
+    (tmp_path / "away").rename(file)
+    session.branch("fix")
+    session.switch("fix")
+    assert count(session) == 51
+
+
+def test_what_a_killed_process_left_is_replaced(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(making.registry, "write_branch", lambda *_: os._exit(1))
+    pid = os.fork()
+    if pid == 0:
+        session.branch("fix")
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] != 0
+    monkeypatch.undo()
+    assert len(session.branches()) == 0
+    session.branch("fix")
+    session.switch("fix")
+    assert count(session) == 51
+
+
+def test_a_dropped_branch_is_gone(session: dl.Session, tmp_path: Path) -> None:
+    session.branch("fix")
+    session.switch("fix")
+    folder = Path(session.current_lake.data_path)
+    with dl.connect(session.current_lake.location.uri) if session.current_lake.location.uri else session as other:
+        assert other.current_branch == "fix"
+    session.switch(None)
+    session.drop_branch("fix")
+    assert not folder.exists()
+    with pytest.raises(EntryNotFoundError, match="It has none"):
+        session.switch("fix")
+    assert count(session) == 51
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", "[]", "nonsense", '{"snapshot": 1, "parent": null, "created": "x", "files": "../../x"}']
+)
+def test_a_hostile_list_of_branches_is_ignored(tmp_path: Path, text: str) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", alias="lake") as session:
+        session.sql(
+            f"INSERT INTO __ducklake_metadata_lake.ducklake_metadata (key, value) VALUES ('ducklake_lab_branch:x', '{text}')"
+        )
+        assert len(session.branches()) == 0
+        with pytest.raises(EntryNotFoundError):
+            session.drop_branch("x")
+
+
+def test_paths_out_of_the_data_path_are_refused(tmp_path: Path) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", alias="lake") as session:
+        session.sql("CREATE TABLE t AS FROM range(100)")
+        session.sql("UPDATE __ducklake_metadata_lake.ducklake_data_file SET path = '../../../../../away.parquet'")
+        with pytest.raises(CatalogError, match="outside of the data path"):
+            session.branch("fix")
+        assert not list(tmp_path.rglob("away.parquet"))
+
+
+def test_a_file_with_a_hash_in_its_name_is_a_lake(tmp_path: Path) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake"):
+        pass
+    (tmp_path / "lake.ducklake").rename(tmp_path / "lake.ducklake#fix")
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake#fix", data_path=f"{tmp_path}/lake.ducklake.files") as session:
+        assert session.current_branch is None
+    with pytest.raises(CatalogNotFoundError):
+        dl.connect(f"ducklake:{tmp_path}/nothing.ducklake#fix")
