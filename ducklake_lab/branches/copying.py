@@ -152,8 +152,8 @@ def _define_inlined(
         run_text(target, f"CREATE TABLE {quoted} AS SELECT * FROM {prefix}{quoted} WHERE 1 = 0")
         return
     # a table AS SELECT would lose the declared types
-    described = run_text(connection, f"PRAGMA table_info({quoted})").all()
-    columns = ", ".join(f"{quote_identifier(row[1])} {row[2]}" for row in described)
+    described = run_text(connection, f"PRAGMA table_info({quoted})").mappings()
+    columns = ", ".join(f"{quote_identifier(row['name'])} {row['type']}" for row in described)
     run_text(target, f"CREATE TABLE {quoted} ({columns})")
 
 

@@ -107,15 +107,14 @@ def make_branch(lake: Lake, name: str, at: int | datetime | str | None = None, *
         branch = Branch(name, snapshot.snapshot_id, parent, datetime.now(UTC), secrets.token_hex(4))
         location = catalog_of(root.lake.location, name)
         data_path = files_of(root.lake.data_path, branch)
-        remove_catalog(registering, location)  # one that was not finished, as nobody lists it
+        _remove_now(root.lake, location)  # one that was not finished, as nobody lists it
         try:
             _fill(lake, location, branch, snapshot, data_path, is_newest=snapshot.snapshot_id == newest, copy=copy)
             registry.write_branch(registering, branch)
             registering.commit()
         except BaseException:
             registering.rollback()
-            remove_catalog(registering, location)
-            registering.commit()
+            _remove_now(root.lake, location)
             _storage.discard_folder(data_path)
             raise
     return branch
@@ -147,6 +146,13 @@ def drop_branch(lake: Lake, name: str, *, dry_run: bool = False) -> Branch:
         connection.commit()
     _storage.delete_folder(files_of(root.lake.data_path, branch))
     return branch
+
+
+def _remove_now(root: Lake, location: CatalogLocation) -> None:
+    """Removes a branch's catalog in a transaction of its own: another connection is about to make it anew."""
+    with root.connect(fresh=True) as connection:
+        remove_catalog(connection, location)
+        connection.commit()
 
 
 def _fill(

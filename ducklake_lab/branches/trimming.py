@@ -30,7 +30,7 @@ def trim_deletions(
     """
     d = t.delete_file
     later = sa.select(d.c.delete_file_id, d.c.table_id).where(d.c.partial_max > snapshot.snapshot_id)
-    trimmed = {file_id: table_id for file_id, table_id in target.execute(later).all()}
+    trimmed = {int(file_id): int(table_id) for file_id, table_id in target.execute(later)}
     state = lake.state(connection, snapshot)
     options, storage = lake.options(connection), Storage()
     known = versions.tables(lake.version).tables[d.name].c

@@ -109,7 +109,7 @@ def test_each_type_and_file_is_taken_over(tmp_path: Path, reference: duckdb.Duck
     for rows, name in ((expected, "lake"), (found, "branch")):
         for table in ("ducklake_data_file", "ducklake_delete_file", "ducklake_files_scheduled_for_deletion"):
             assert rows[table] or table.endswith("deletion"), name
-    assert [row for row in found["ducklake_files_scheduled_for_deletion"]] == []
+    assert found["ducklake_files_scheduled_for_deletion"] == []
     for table in expected:
         if table not in ("ducklake_files_scheduled_for_deletion", "ducklake_data_file"):
             assert found[table] == expected[table], table
