@@ -20,14 +20,9 @@ from sqlglot.tokenizer_core import TokenizerCore
 from sqlglot.tokens import TokenType
 
 from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.sql.notes import notes
 from ducklake_lab.sql.operators import OperatorGenerator
 from ducklake_lab.sql.pivot_syntax import PivotParser
-
-#: node.meta key: the start and the exclusive end of an item of a SELECT list in its text.
-SPAN = "span"
-
-#: node.meta key: NULLS FIRST or NULLS LAST is explicit.
-NULLS = "nulls"
 
 #: Tokens after which `[` begins an index, not a list.
 _OPERAND_ENDS = (TokenType.IDENTIFIER, TokenType.VAR, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.STRING)
@@ -225,7 +220,7 @@ class DuckLakeSql(DuckDB):
                 first = self._curr
                 node = self._parse_expression()
                 if node is not None and not isinstance(node, exp.Alias | exp.Column | exp.Star):
-                    node.meta[SPAN] = first.start, self._prev.end + 1
+                    notes(node).span = first.start, self._prev.end + 1
                 return node
 
             return self._parse_csv(item), None
@@ -262,7 +257,7 @@ class DuckLakeSql(DuckDB):
             node = super()._parse_ordered(*args, **options)
             words = [token.text.upper() for token in self._tokens[max(self._index - 2, 0) : self._index]]
             if node is not None and words in (["NULLS", "FIRST"], ["NULLS", "LAST"]):
-                node.meta[NULLS] = True
+                notes(node).null_order_is_written = True
             return node
 
         def _parse_limit_options(self) -> exp.LimitOptions | None:
@@ -419,7 +414,7 @@ class DuckLakeSql(DuckDB):
 
         def ordered_sql(self, expression: exp.Ordered) -> str:
             # The base generator omits DuckDB's default, but a setting may change that default.
-            last = expression.meta.get(NULLS) and not expression.args.get("nulls_first")
+            last = notes(expression).null_order_is_written and not expression.args.get("nulls_first")
             return super().ordered_sql(expression) + (" NULLS LAST" if last else "")
 
         def distinct_sql(self, expression: exp.Distinct) -> str:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import is_aggregate, stabilities
-from ducklake_lab.sql.scope import TYPE, bind_error
-
-#: node.meta key: the 1-based position of the output column whose alias an expression has.
-ALIAS_POSITION = "ducklake_alias_position"
+from ducklake_lab.sql.notes import notes
+from ducklake_lab.sql.scope import bind_error
 
 
 def alias_value(column: exp.Column, value: exp.Expr) -> exp.Expr:
@@ -25,7 +23,7 @@ def alias_value(column: exp.Column, value: exp.Expr) -> exp.Expr:
         )
     copied = value.copy()
     found: exp.Expr = copied if isinstance(copied, exp.Column | exp.Literal) else exp.Paren(this=copied)
-    found.meta[TYPE] = value.meta.get(TYPE)
+    notes(found).set_type(notes(value).type)
     return found
 
 

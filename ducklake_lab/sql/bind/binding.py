@@ -8,9 +8,10 @@ from typing import Literal, Protocol
 from sqlglot import exp
 
 from ducklake_lab.sql.bind.frame import Frame
+from ducklake_lab.sql.notes import Output, Outputs
 from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.plan import Resolver, Source, StoredMacro, StoredView
-from ducklake_lab.sql.scope import Ctes, Output, Outputs, Scope
+from ducklake_lab.sql.scope import Ctes, Scope
 
 
 class Binding(Protocol):

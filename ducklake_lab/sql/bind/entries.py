@@ -19,10 +19,11 @@ from ducklake_lab.sql.bind.expansion import Allowance, choose, declared, macro_e
 from ducklake_lab.sql.bind.frame import Frame
 from ducklake_lab.sql.bind.item_names import name_columns, repeated
 from ducklake_lab.sql.bind.printing import duckdb_sql
+from ducklake_lab.sql.notes import Output, Outputs, last_of, notes, start_of
 from ducklake_lab.sql.operations import At, TableName, Written
 from ducklake_lab.sql.parse.tokens import split
 from ducklake_lab.sql.plan import MACRO_PREFIX, SOURCE_PREFIX, Resolver, Source, StoredMacro, StoredView
-from ducklake_lab.sql.scope import BOUND, TYPE, Ctes, Output, Outputs, Scope
+from ducklake_lab.sql.scope import Ctes, Scope
 
 
 class EntryBinder(Binding):
@@ -215,10 +216,10 @@ class EntryBinder(Binding):
                 self.children(holder, scope, {})
             finally:
                 scope.frame = around
-        holder.meta[TYPE] = holder.this.meta.get(TYPE)
-        start = call.meta.get("start") if first is None else first.meta.get("start")
+        notes(holder).set_type(notes(holder.this).type)
+        start = start_of(call) if first is None else start_of(first)
         own = self._as_own_macro(macro, impl, arguments, holder.find(exp.Query, exp.Lambda) is not None, body.text())
-        self.frame.replace(start, call.meta.get("end"), own)
+        self.frame.replace(start, last_of(call), own)
         self.frame.called(start, self.sources[before:])
         return holder
 
@@ -260,7 +261,7 @@ class EntryBinder(Binding):
             self.expression(argument.expression if named else argument, scope, ctes, aliases)
         impl, arguments = choose(macro, call)
         for value in arguments.values():
-            value.meta[BOUND] = TYPE in value.meta
+            notes(value).is_bound = notes(value).is_typed
         return impl, arguments
 
     def table_macro(
@@ -272,7 +273,7 @@ class EntryBinder(Binding):
         before = len(self.sources)
         with self._inside("macro", macro), self._reading(impl.sql) as body:
             outputs = self.query(tree, None, {})
-        self.frame.called(call.meta.get("start"), self.sources[before:])
+        self.frame.called(start_of(call), self.sources[before:])
         return tree, outputs, self._as_own_macro(macro, impl, arguments, True, body.text(), of_rows=True)
 
 

@@ -16,6 +16,7 @@ from ducklake_lab.sql.bind import pivots
 from ducklake_lab.sql.bind.lambdas import bare
 from ducklake_lab.sql.dialect import TAKE_LAMBDAS, DuckLakeSql
 from ducklake_lab.sql.kinds import kind_of
+from ducklake_lab.sql.notes import pass_on
 from ducklake_lab.sql.operations import Query
 from ducklake_lab.sql.parse.placeholders import Binder
 from ducklake_lab.sql.parse.statements import data_type, parse_query, parse_tokens
@@ -380,7 +381,7 @@ def _typed(value: exp.Expr, kind: str) -> exp.Expr:
     elif not isinstance(value, exp.Column | exp.Literal | exp.Anonymous | exp.Cast | exp.Paren | exp.Null):
         inner = value
         value = exp.Paren(this=inner)
-        value.meta.update(inner.meta)
+        pass_on(inner, value)
     return value
 
 

@@ -8,13 +8,11 @@ from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import is_aggregate
 from ducklake_lab.errors import BindError
-from ducklake_lab.sql.bind.aliases import ALIAS_POSITION, alias_value
+from ducklake_lab.sql.bind.aliases import alias_value
 from ducklake_lab.sql.bind.binding import Binding
 from ducklake_lab.sql.bind.star_expansion import expand, has_star
-from ducklake_lab.sql.scope import BOUND, OUTPUTS, RELATION, Ctes, Outputs, Relation, Scope
-
-#: node.meta key: the keys replace GROUP BY ALL.
-_ALL = "ducklake_group_all"
+from ducklake_lab.sql.notes import Outputs, Relation, notes
+from ducklake_lab.sql.scope import Ctes, Scope
 
 
 def bind_group(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]) -> None:
@@ -30,7 +28,7 @@ def bind_group(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, alia
         ]
         whole = exp.Group(expressions=keys) if keys else None
         if whole is not None:
-            whole.meta[_ALL] = True
+            notes(whole).replaces_all = True
         node.set("group", whole)
         return
     _check_places(node, group.expressions, "GROUP BY")
@@ -84,14 +82,14 @@ def bind_having(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, ali
     grouped = set(_grouped(node))
     group = node.args.get("group")
     # with GROUP BY ALL, DuckDB also groups by columns that HAVING names; such names stay columns
-    is_all = group is not None and group.meta.get(_ALL, False)
+    is_all = group is not None and notes(group).replaces_all
     for column in list(clause.find_all(exp.Column)):
         name = column.name.casefold()
         if name not in aliases or column.table or name in grouped or _is_inside(column, clause):
             continue
         if not is_all or _has_aggregate(aliases[name]):
             value = alias_value(column, aliases[name])
-            value.meta[BOUND] = True
+            notes(value).is_bound = True
             column.replace(value)
     clause.set("this", binder.expression(clause.this, scope, ctes, aliases))
 
@@ -172,7 +170,7 @@ def bind_order(
             # the name means the output column here too
             column = item.this.this
             value = alias_value(column, aliases[column.name.casefold()])
-            value.meta[BOUND] = True
+            notes(value).is_bound = True
             item.this.set("this", value)
         position = _alias_position(item.this, aliases) or _written_position(item.this) if outputs is not None else None
         if position is not None:
@@ -244,7 +242,7 @@ def _has_column(item: exp.Expr, scope: Scope) -> bool:
     """Whether an output column uses a column of FROM; without such columns there is one group."""
 
     def is_own(column: exp.Column) -> bool:
-        relation = column.meta.get(RELATION)
+        relation = notes(column).relation
         if relation is None:  # a USING column, or unknown before the query runs
             return column.find_ancestor(exp.Subquery, exp.Exists) is None
         return any(relation is own for own in scope.relations)
@@ -255,7 +253,7 @@ def _has_column(item: exp.Expr, scope: Scope) -> bool:
 def _alias_position(key: exp.Expr, aliases: Mapping[str, exp.Expr]) -> int | None:
     """Returns the position of the output column with a bare name as its alias; None without one."""
     value = aliases.get(key.name.casefold()) if isinstance(key, exp.Column) and not key.table else None
-    return value.meta[ALIAS_POSITION] if value is not None else None
+    return notes(value).alias_position if value is not None else None
 
 
 def _written_position(key: exp.Expr) -> int | None:
@@ -277,7 +275,7 @@ def _position_in_sides(node: exp.Expr, query: exp.Expr) -> int | None:
     if not isinstance(query, exp.SetOperation) or query.args.get("by_name"):
         return None
     for side in (query.this, query.expression):
-        found = _output_position(node, side.meta.get(OUTPUTS)) or _position_in_sides(node, side)
+        found = _output_position(node, notes(side).outputs) or _position_in_sides(node, side)
         if found is not None:
             return found
     return None

@@ -10,7 +10,7 @@ from sqlglot import exp
 from ducklake_lab.duckdb.canonical import item_name
 from ducklake_lab.errors import BindError
 from ducklake_lab.sql.dialect import DuckLakeSql
-from ducklake_lab.sql.scope import WRITTEN_QUERY, Outputs, Relation
+from ducklake_lab.sql.notes import Outputs, Relation, notes
 
 
 def alias_of(node: exp.Expr) -> tuple[str, list[str]]:
@@ -54,7 +54,7 @@ def repeated(outputs: Outputs) -> list[str]:
 
 def note_written(query: exp.Expr) -> None:
     """Notes the SQL of a query that is not bound yet, for errors."""
-    query.meta[WRITTEN_QUERY] = query.sql(dialect=DuckLakeSql, normalize_functions=False, comments=False)
+    notes(query).written_query = query.sql(dialect=DuckLakeSql, normalize_functions=False, comments=False)
 
 
 def set_alias(node: exp.Expr, relation: Relation, names: list[str]) -> None:

@@ -10,7 +10,8 @@ from ducklake_lab.duckdb.evaluation import names_like
 from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.kinds import kind_of
-from ducklake_lab.sql.scope import RELATION, TYPE, WRITTEN, Relation, Scope, bind_error, replace_qualifiers, resolve
+from ducklake_lab.sql.notes import Relation, notes
+from ducklake_lab.sql.scope import Scope, bind_error, replace_qualifiers, resolve
 
 
 def expand(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
@@ -118,7 +119,7 @@ def _is_of(column: exp.Expr, names: list[str]) -> bool:
     """
     if not names:
         return True
-    relation: Relation | None = column.meta.get(RELATION)
+    relation = notes(column).relation
     if relation is None:
         raise UnsupportedFeatureError(
             f'"{names[-1]}.{column.alias_or_name}" cannot be left out of a join that USING merges.'
@@ -155,7 +156,7 @@ def _columns_call(item: exp.Expr, calls: list[exp.Anonymous], columns: list[exp.
             if call is copy:
                 copy = value.copy()
             else:
-                is_inside = not isinstance(value, exp.Column) and WRITTEN not in value.meta
+                is_inside = not isinstance(value, exp.Column) and notes(value).written_name is None
                 call.replace(exp.Paren(this=value.copy()) if is_inside else value.copy())
         # DuckDB names each copy by its column, even inside an expression, but names a REPLACE value by its text.
         named = isinstance(copy, exp.Alias) or is_inside
@@ -186,7 +187,7 @@ def fields_of_row(value: exp.Expr) -> list[tuple[str, exp.Expr]]:
     for name, child in kind.children:
         whole = struct.copy() if isinstance(struct, exp.Column | exp.Dot) else exp.Paren(this=struct.copy())
         field = exp.Dot(this=whole, expression=exp.to_identifier(name, quoted=True))
-        field.meta[TYPE] = child
+        notes(field).set_type(child)
         found.append((name, field))
     return found
 

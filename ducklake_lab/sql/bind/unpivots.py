@@ -8,7 +8,8 @@ from sqlglot import exp
 
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.sql.bind import star_expansion
-from ducklake_lab.sql.scope import RELATION, Scope, resolve
+from ducklake_lab.sql.notes import notes
+from ducklake_lab.sql.scope import Scope, resolve
 
 #: The names of what an UNPIVOT makes of a row: its cells, and the fields of each.
 CELL, NAME, VALUE = "_ducklake_cell", "n", "v"
@@ -87,7 +88,7 @@ def _only_column(value: exp.Expr, scope: Scope) -> exp.Column:
         shown = value.unalias().sql(dialect="duckdb")
         raise BindError(f"UNPIVOT takes columns, and expressions of one column each, not {shown}.")
     found = resolve([part for part in columns[0].parts if isinstance(part, exp.Identifier)], scope)
-    if not isinstance(found, exp.Column) or found.meta.get(RELATION, scope.relations[0]) not in scope.relations:
+    if not isinstance(found, exp.Column) or (notes(found).relation or scope.relations[0]) not in scope.relations:
         raise UnsupportedFeatureError(f"UNPIVOT of {columns[0].sql(dialect='duckdb')} is not supported on Spark.")
     return found
 

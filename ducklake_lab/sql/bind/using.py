@@ -5,7 +5,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
-from ducklake_lab.sql.scope import TYPE, Merged, Output, Relation, Scope, bind_error, merged_column
+from ducklake_lab.sql.notes import Output, Relation, notes
+from ducklake_lab.sql.scope import Merged, Scope, bind_error, merged_column
 
 
 def natural_columns(before: list[Relation], added: list[Relation]) -> list[exp.Identifier]:
@@ -92,7 +93,7 @@ def merge_using(
 
 
 def _bare(apart: exp.Expr, first: Output) -> exp.Column:
-    return merged_column(Output(apart.name, apart.meta.get(TYPE)) if isinstance(apart, exp.Column) else first)
+    return merged_column(Output(apart.name, notes(apart).type) if isinstance(apart, exp.Column) else first)
 
 
 def _joined(values: list[exp.Expr], side: str) -> exp.Expr:
@@ -100,6 +101,6 @@ def _joined(values: list[exp.Expr], side: str) -> exp.Expr:
     if side != "FULL" or len(values) < 2:
         return values[-1 if side == "RIGHT" else 0]
     both = exp.Anonymous(this="coalesce", expressions=[value.copy() for value in values])
-    kinds = [value.meta.get(TYPE) for value in values]
-    both.meta[TYPE] = kinds[0] if kinds[0] == kinds[1] else None
+    kinds = [notes(value).type for value in values]
+    notes(both).set_type(kinds[0] if kinds[0] == kinds[1] else None)
     return both

@@ -13,6 +13,7 @@ from ducklake_lab.errors import BindError, SqlSyntaxError, UnsupportedFeatureErr
 from ducklake_lab.model.quoting import schema_path
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.notes import start_of
 from ducklake_lab.sql.parse.alter import alter_statement, column_definition, partition_keys
 from ducklake_lab.sql.parse.entries import entry_statement
 from ducklake_lab.sql.parse.literal_insert import read_literal_insert
@@ -296,7 +297,7 @@ def table_name(text: str, table: exp.Expr | None) -> op.TableName:
         raise SqlSyntaxError("A table's name was expected here.")
     if not all(part.name for part in parts):
         raise SqlSyntaxError("The name of a table is empty; give it one.")
-    start = parts[0].meta.get("start")
+    start = start_of(parts[0])
     line, column = position(text, start) if isinstance(start, int) else (None, None)
     return op.TableName.of([part.name for part in parts], line, column)
 
@@ -436,7 +437,7 @@ def _insert(text: str, tree: exp.Insert) -> op.Insert:
     identifiers = table.expressions if isinstance(table, exp.Schema) else []
     columns = tuple(column.name for column in identifiers) if isinstance(table, exp.Schema) else None
     places = tuple(
-        position(text, column.meta["start"]) if "start" in column.meta else (None, None) for column in identifiers
+        position(text, start) if (start := start_of(column)) is not None else (None, None) for column in identifiers
     )
     name = table_name(text, table)
     if tree.args.get("default"):

@@ -12,16 +12,15 @@ from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.bind.expansion import normalised
-from ducklake_lab.sql.bind.from_clause import LOCAL_VIEW
 from ducklake_lab.sql.bind.pivots import PIVOT_LIMIT, stored, written_out
 from ducklake_lab.sql.bind.printing import duckdb_sql
 from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.notes import Output, Outputs, notes
 from ducklake_lab.sql.operations import Query, Written
 from ducklake_lab.sql.parse.tokens import split
 from ducklake_lab.sql.plan import QueryPlan, Resolver, Source, SparkQuery
 from ducklake_lab.sql.planning.metadata_aggregates import digest_of
 from ducklake_lab.sql.planning.name_rewriting import with_views
-from ducklake_lab.sql.scope import Output, Outputs
 
 
 def plan_query(query: Query, resolver: Resolver, place: tuple[str, str] | None = None) -> QueryPlan:
@@ -157,7 +156,7 @@ def finish(
 def _with_local_views(tree: exp.Expr) -> exp.Expr:
     """Returns the tree with views for tables that DuckDB resolves itself."""
     for node in list(tree.find_all(exp.Table)):
-        view = node.meta.get(LOCAL_VIEW)
+        view = notes(node).local_view
         if view is not None:
             table = exp.Table(this=exp.to_identifier(view, quoted=True), alias=node.args.get("alias"))
             table.set("joins", node.args.get("joins"))

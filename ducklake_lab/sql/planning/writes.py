@@ -22,10 +22,11 @@ from ducklake_lab.sql.bind.expansion import normalised
 from ducklake_lab.sql.bind.item_names import aliased
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.kinds import kind_of_output
+from ducklake_lab.sql.notes import Output, notes
 from ducklake_lab.sql.operations import Delete, Insert, TableName, Update
 from ducklake_lab.sql.plan import QueryPlan, Resolver
 from ducklake_lab.sql.planning.planner import finish
-from ducklake_lab.sql.scope import TYPE, Output, Scope, bind_error
+from ducklake_lab.sql.scope import Scope, bind_error
 from ducklake_lab.sql.types import to_sqlglot
 
 _ROWS = "_ducklake_rows"
@@ -80,7 +81,7 @@ def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> Qu
             continue
         value = exp.column(_quoted(names[index]), table=_quoted(_ROWS), copy=False)
         # Values of VALUES are cast in place.
-        value.meta[TYPE] = column.data_type if values is not None and not op.by_name else outputs[index].type
+        notes(value).set_type(column.data_type if values is not None and not op.by_name else outputs[index].type)
         # Spark carries these types as text or bytes, and the writer converts them
         carried = carrier(column.data_type)
         later = carried != column.data_type and kind_of_output(outputs[index]) == carried
@@ -186,7 +187,7 @@ def _virtual(table: exp.Expr) -> list[exp.Expr]:
 
 def _converted(value: exp.Expr, kind: DataType) -> exp.Expr:
     node = exp.Cast(this=value, to=to_sqlglot(kind))
-    node.meta[TYPE] = kind
+    notes(node).set_type(kind)
     return node
 
 

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.scope import TYPE
+from ducklake_lab.sql.notes import notes
 from ducklake_lab.sql.spark.comparing import is_collated
 from ducklake_lab.sql.spark.deferring import conjunction
 from ducklake_lab.sql.spark.failing import may_fail
@@ -287,7 +287,7 @@ def asof(translation: Translating, node: exp.Join) -> None:
         over="OVER",
     )
     end = exp.column(exp.to_identifier("_ducklake_end", quoted=True), table=exp.to_identifier(right, quoted=True))
-    end.meta[TYPE] = translation.type_of(value)
+    notes(end).set_type(translation.type_of(value))
     until = exp.Is(this=end.copy(), expression=exp.Null())
     beyond = _OPPOSITE[type(nearest)](this=nearest.this.copy(), expression=end)
     check_same_for_all(condition, "the condition of a join")

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.scope import TYPE
+from ducklake_lab.sql.notes import notes
 
 
 class SparkCast(exp.Expression, exp.Func):
@@ -58,7 +58,7 @@ def is_null(node: exp.Expr) -> exp.Expr:
 def typed_column(name: str, kind: DataType | None) -> exp.Column:
     """A column whose type is noted."""
     column = exp.column(exp.to_identifier(name, quoted=True))
-    column.meta[TYPE] = kind
+    notes(column).set_type(kind)
     return column
 
 

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.scope import OUTPUTS, Output
+from ducklake_lab.sql.notes import Output, notes
 from ducklake_lab.sql.spark.nodes import as_column, number, typed_column
 from ducklake_lab.sql.spark.typing import is_computed_before
 from ducklake_lab.sql.types import to_sqlglot
@@ -59,7 +59,7 @@ def unnested(
         return passed(part) if is_computed_before(part) else part
 
     outer = exp.Select(expressions=[as_column(i.unalias().copy().transform(of_row), i.alias) for i in node.expressions])
-    outer.meta[OUTPUTS] = node.meta.get(OUTPUTS)
+    notes(outer).outputs = notes(node).outputs
     order = node.args.get("order")
     order = order.copy() if order is not None else None
     for item in order.expressions if order is not None else ():
@@ -76,7 +76,7 @@ def unnested(
         core.set(part, None)
         outer.set(part, node.args[part].copy() if node.args.get(part) else None)
     core.set("expressions", inner)
-    core.meta[OUTPUTS] = tuple(Output(item.alias, type_of(item)) for item in inner)
+    notes(core).outputs = tuple(Output(item.alias, type_of(item)) for item in inner)
     rows = parts[0]
     if len(parts) > 1:
         kind = DataType("list", (("element", row),))
