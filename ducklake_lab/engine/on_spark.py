@@ -62,6 +62,11 @@ class OnSpark(Rows):
             return self.declared
         return [(field.name, from_spark(field.dataType)) for field in self.data.schema.fields]
 
+    @property
+    def names(self) -> Sequence[str]:
+        names: list[str] = self.data.columns
+        return names
+
     def _running(self) -> AbstractContextManager[SparkSession]:
         return self.engines.running() if self.engines is not None else nullcontext(self.data.sparkSession)
 
@@ -79,11 +84,14 @@ class OnSpark(Rows):
     def run_by(self, engines: Engines) -> OnSpark:
         return replace(self, engines=engines)
 
+    def head(self, count: int) -> pa.Table:
+        return replace(self, data=self.data.limit(count)).arrow()
+
     def near(self, most: int) -> Rows:
         if not self.data.isLocal():
             return self
-        found = replace(self, data=self.data.limit(most + 1)).here()
-        return found if found.arrow().num_rows <= most else self
+        rows = self.head(most + 1)
+        return InMemory(rows) if rows.num_rows <= most else self
 
     def count(self) -> int:
         """Returns the number of rows, which Spark counts."""

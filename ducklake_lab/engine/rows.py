@@ -7,7 +7,7 @@ All that gives rows is `Rows`: an Arrow table, a query in process, a DataFrame, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -63,6 +63,11 @@ class Rows(ABC):
     def columns(self) -> Columns:
         """The names and types of the columns."""
 
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the columns, whose types lakes may lack."""
+        return [name for name, _ in self.columns]
+
     @abstractmethod
     def here(self) -> Here:
         """Returns the rows in this process."""
@@ -79,6 +84,10 @@ class Rows(ABC):
     def arrow(self) -> pa.Table:
         """Returns all rows as an Arrow table in memory."""
         return self.here().arrow()
+
+    def head(self, count: int) -> pa.Table:
+        """Returns at most that many first rows; computes no more than needed."""
+        return self.arrow().slice(0, count)
 
     def first(self, count: int, names: Sequence[str] | None = None) -> Rows:
         """Returns the rows with only the first columns, on request under other names."""
@@ -272,12 +281,52 @@ class InMemory(Here):
     def columns(self) -> Columns:
         return columns_of(self.table)
 
+    @property
+    def names(self) -> Sequence[str]:
+        names: list[str] = self.table.column_names
+        return names
+
     @cached_property
     def relation(self) -> Relation:
         return engine.carried(unique_name(), self.table)
 
     def arrow(self) -> pa.Table:
         return self.table
+
+
+@dataclass(frozen=True, eq=False)
+class OnDemand(Here):
+    """Rows of a query in process that runs when they are needed.
+
+    Attributes:
+        declared: the names of the columns.
+        run: runs the query; returns that many first rows, or all for None.
+    """
+
+    declared: Sequence[str]
+    run: Callable[[int | None], pa.Table]
+
+    @cached_property
+    def columns(self) -> Columns:
+        return columns_of(self._table)
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self.declared
+
+    @cached_property
+    def relation(self) -> Relation:
+        return engine.carried(unique_name(), self._table)
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        return self.run(None).rename_columns(list(self.declared))
+
+    def arrow(self) -> pa.Table:
+        return self._table
+
+    def head(self, count: int) -> pa.Table:
+        return self.run(count).rename_columns(list(self.declared))
 
 
 _numbers = count(1)

@@ -14,8 +14,9 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import read_metadata
 from ducklake_lab.engine.facts import facts_of_rows
 from ducklake_lab.engine.in_process.database import Fetched, SessionDatabase
+from ducklake_lab.engine.on_spark import OnSpark
 from ducklake_lab.engine.placement import Placement, Purpose
-from ducklake_lab.engine.rows import InMemory, Rows
+from ducklake_lab.engine.rows import InMemory, OnDemand, Rows
 from ducklake_lab.engine.scans import Scan
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import BindError, DataFileError, SqlError, TransactionError, UnsupportedFeatureError
@@ -36,7 +37,7 @@ from ducklake_lab.session.rows.feed import plan_call
 from ducklake_lab.session.rows.join_pruning import implied
 from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable, MetadataTable, SystemListing
 from ducklake_lab.session.rows.resolver import NameResolver, plan_or_leave
-from ducklake_lab.session.rows.result import Result, RunInfo, Waiting
+from ducklake_lab.session.rows.result import Result, RunInfo
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_spark_text
@@ -118,7 +119,7 @@ class Sources:
         self._database.describe(plan.duckdb_sql, self.empty(plan), plan.macros)
         info = RunInfo()
         rows = self.run_in_process(plan, {source.view: self.load(source, info, effects="run")})
-        return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine)
+        return Result(InMemory(rows.table), types=rows.types, info=info, engine=self._engine)
 
     def acting(self, query: op.Query, plan: QueryPlan) -> Source | None:
         """Returns the source of a query that only calls a function with effects; None for other queries."""
@@ -149,22 +150,26 @@ class Sources:
         if answer is not None:
             info.files_read = info.bytes_read = 0
             info.placement = Placement("catalog")
-            return Result(arrow=answer.table, types=answer.types, info=info, engine=self._engine)
+            return Result(InMemory(answer.table), types=answer.types, info=info, engine=self._engine)
         if self.placed(plan, loaded, info, purpose).is_here:
             on_spark = partial(self._reading_on_spark, plan, loaded) if info.files_read else None
             on_demand = purpose == "look" and self._engine.placing.runs_on_demand(info.bytes_read)
-            waiting = self._waiting(plan, loaded) if on_demand else None
-            if waiting is not None:
-                return Result(waiting=waiting, info=info, engine=self._engine, on_spark=on_spark)
+            deferred = self._on_demand(plan, loaded) if on_demand else None
+            if deferred is not None:
+                later, kinds = deferred
+                return Result(later, types=kinds, info=info, engine=self._engine, on_spark=on_spark)
             rows = self.run_in_process(plan, loaded)
-            return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine, on_spark=on_spark)
+            return Result(InMemory(rows.table), types=rows.types, info=info, engine=self._engine, on_spark=on_spark)
         self.check_for_spark(plan)
         columns = self._columns_on_spark(plan)
         types = [kind for _, kind in columns] if columns is not None else None
-        return Result(frame=self._named(plan, loaded, columns), types=types, info=info, engine=self._engine)
+        return Result(OnSpark(self._named(plan, loaded, columns)), types=types, info=info, engine=self._engine)
 
-    def _waiting(self, plan: QueryPlan, loaded: Mapping[str, Rows]) -> Waiting | None:
-        """Returns the plan as a query that runs on demand; None if it could give other rows later than now."""
+    def _on_demand(self, plan: QueryPlan, loaded: Mapping[str, Rows]) -> tuple[OnDemand, Sequence[str]] | None:
+        """Returns the rows of a query that runs on demand, and their DuckDB types.
+
+        Returns None if the query could give other rows later than now.
+        """
         of_files = all(isinstance(rows, Scan) for rows in loaded.values()) and len(loaded) == len(plan.sources)
         if not of_files or not plan.bound or differs_by_run(plan.own_sql):
             return None
@@ -186,7 +191,7 @@ class Sources:
                     "The transaction whose rows this result shows was rolled back; run the query again."
                 ) from None
 
-        return Waiting(columns, rows)
+        return OnDemand([name for name, _ in columns], rows), types
 
     def _reading_on_spark(self, plan: QueryPlan, loaded: Mapping[str, Rows]) -> DataFrame | None:
         """Returns a lazy DataFrame of a query that ran in process; None if a second run could give other rows."""
@@ -334,7 +339,7 @@ class Sources:
         loaded = {source.view: self.load(source, info) for source in plan.sources}
         # only named parameters: a notebook passes all its variables, and Spark would convert each to a literal
         named = parameters(text, params) if params is not None else None
-        return Result(frame=self.spark_frame(plan, loaded, named, as_user=True), info=info, engine=self._engine)
+        return Result(OnSpark(self.spark_frame(plan, loaded, named, as_user=True)), info=info, engine=self._engine)
 
     def spark_frame(
         self,

@@ -119,7 +119,7 @@ class Copying:
 
 def _counted(rows: pa.Table, info: RunInfo) -> Result:
     if rows.column_names != ["Count"]:
-        return Result(arrow=rows, info=info)
+        return Result(InMemory(rows), info=info)
     return count_result(rows.column(0)[0].as_py(), info)
 
 

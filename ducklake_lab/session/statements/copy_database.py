@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.engine.in_process.database import SessionDatabase
+from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation, MacroParameter
 from ducklake_lab.model.quoting import path_title, quote_identifier, quote_text
@@ -57,7 +58,7 @@ def copy_database(
     source = lakes.find(statement.source)
     if source is None and lakes.find(statement.target) is None:
         rows = database.run(sql).table
-        return nothing() if statement.entries else Result(arrow=rows, is_query=False)
+        return nothing() if statement.entries else Result(InMemory(rows), is_query=False)
     found = _of_lake(lakes, source, statement.target) if source is not None else _of_own(database, statement.source)
     target = quote_identifier(statement.target)
     counts: list[int] = []
@@ -76,7 +77,7 @@ def copy_database(
                 _run(run, create.replace("{}", target, 1))
     if statement.entries:
         return nothing()
-    return Result(arrow=pa.table({"Count": pa.array(counts or [0], pa.int64())}), is_query=False)
+    return Result(InMemory(pa.table({"Count": pa.array(counts or [0], pa.int64())})), is_query=False)
 
 
 def _run(run: Run, sql: str) -> Result:

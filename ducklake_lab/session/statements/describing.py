@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from ducklake_lab.engine.in_process.database import SessionDatabase
+from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.errors import BindError, EntryNotFoundError
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.quoting import quote_identifier, quote_text, schema_path
@@ -87,7 +88,7 @@ class Describing:
             found = self._database.run(f"{value} WHERE lower(name) = {quote_text(name.casefold())}")
             if not found.table.num_rows:
                 raise
-            return Result(arrow=found.table, types=found.types)
+            return Result(InMemory(found.table), types=found.types)
 
     def _describe(self, statement: op.Describe) -> Result:
         table = self._table(statement.table) if statement.table is not None else None
@@ -123,15 +124,17 @@ def described(columns: Iterable[tuple[str, str, bool, str | None]]) -> Result:
     rows = list(columns)
     nulls = pa.nulls(len(rows), pa.string())
     return Result(
-        arrow=pa.table(
-            {
-                "column_name": [row[0] for row in rows],
-                "column_type": [row[1] for row in rows],
-                "null": ["YES" if row[2] else "NO" for row in rows],
-                "key": nulls,
-                "default": pa.array([row[3] for row in rows], pa.string()),
-                "extra": nulls,
-            }
+        InMemory(
+            pa.table(
+                {
+                    "column_name": [row[0] for row in rows],
+                    "column_type": [row[1] for row in rows],
+                    "null": ["YES" if row[2] else "NO" for row in rows],
+                    "key": nulls,
+                    "default": pa.array([row[3] for row in rows], pa.string()),
+                    "extra": nulls,
+                }
+            )
         )
     )
 

@@ -90,7 +90,7 @@ def explain(operation: op.Operation, sources: Sources, *, analyze: bool = False)
 
 
 def _explained(key: str, lines: list[str], info: RunInfo | None = None) -> Result:
-    return Result(arrow=pa.table({"explain_key": [key], "explain_value": ["\n".join(lines)]}), info=info)
+    return Result(InMemory(pa.table({"explain_key": [key], "explain_value": ["\n".join(lines)]})), info=info)
 
 
 def _snapshot(sources: Sources, source: Source, info: RunInfo) -> str:

@@ -144,7 +144,7 @@ class Statements:
                 return copy_database(self._transactions, self._database, operation, statement.sql, self.run_statement)
             case op.CreateSecret():
                 self._secrets.create(operation, {k: self._sources.names.value(v) for k, v in operation.options.items()})
-                return Result(arrow=pa.table({"Success": [True]}), is_query=False)
+                return Result(InMemory(pa.table({"Success": [True]})), is_query=False)
             case op.DropSecret():
                 self._secrets.drop(operation)
                 return nothing()
@@ -472,7 +472,7 @@ class Statements:
         )
         if isinstance(found, FeedCall):
             return feed_result(plan_call(self._lakes, found), self._engine)
-        return Result(arrow=found, engine=self._engine)
+        return Result(InMemory(found), engine=self._engine)
 
 
 def _parsed(statement: op.InsertLiterals) -> op.Insert:

@@ -11,6 +11,7 @@ from ducklake_lab.catalog.metadata import run_on_metadata
 from ducklake_lab.duckdb import canonical
 from ducklake_lab.duckdb.wording import as_written
 from ducklake_lab.engine.in_process.database import SessionDatabase, check_syntax
+from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import (
     BindError,
@@ -103,7 +104,7 @@ class LocalStatements:
             raise TransactionError(f"The lake {lake.alias} is attached read-only; attach it again for writing.")
         rows, count = run_on_metadata(lake.database, without_qualifier(statement.sql, lake.metadata_name))
         lake.cache.forget()
-        return count_result(count, RunInfo()) if rows is None else Result(arrow=rows, engine=self._engine)
+        return count_result(count, RunInfo()) if rows is None else Result(InMemory(rows), engine=self._engine)
 
     def run(self, statement: op.Statement) -> Result:
         """Runs a statement on the session's own database; it may read lakes."""
@@ -243,7 +244,7 @@ class LocalStatements:
             return count_result(rows.table.column(0)[0].as_py(), info)
         if rows.table.column_names in ([], ["Count"], ["Success"]):
             return nothing(info)
-        return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine)
+        return Result(InMemory(rows.table), types=rows.types, info=info, engine=self._engine)
 
 
 def _prints_profiles(setting: Setting | None, words: Sequence[str]) -> bool:
