@@ -20,8 +20,8 @@ from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.redaction import hide
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
-from ducklake_lab.session.rows import chart
-from ducklake_lab.session.rows.chart import Chart
+from ducklake_lab.session.rows.chart import Chart, draw
+from ducklake_lab.session.rows.chart_choice import Choice, choose
 from ducklake_lab.session.rows.columns import ViewColumn
 
 #: Most rows held in memory for viewing. A larger table is read file by file up to this number.
@@ -239,8 +239,8 @@ class RowsView:
         for name in (x, y, color):
             if name is not None:
                 self.column(name)
-        given = chart.Choice(kind or "", x or "", y, aggregate, color, bins)
-        return chart.draw(self, chart.choose(self.columns, given))
+        given = Choice(kind or "", x or "", y, aggregate, color, bins)
+        return draw(self, choose(self.columns, given))
 
     def plot(
         self,
