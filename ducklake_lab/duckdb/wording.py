@@ -68,15 +68,15 @@ _NO_LIST = re.compile(r"list_aggr takes .*, not \((.*), VARCHAR\); .*", re.DOTAL
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Place where a statement cannot be parsed: a word, with its 1-based line and column."""
+class ErrorPosition:
+    """Position where a statement cannot be parsed: a word, with its 1-based line and column."""
 
     word: str
     line: int
     column: int
 
 
-def place_of(error: Exception | str, sql: str) -> Place | None:
+def position_of_error(error: Exception | str, sql: str) -> ErrorPosition | None:
     """The place that a parser's error means in the text it is about; None where that is not certain."""
     text = str(error)
     near, shown = _NEAR.search(text), _SHOWN_LINE.search(text)
@@ -88,7 +88,7 @@ def place_of(error: Exception | str, sql: str) -> Place | None:
     part, at = shown[2].removeprefix("...").removesuffix("..."), len(shown[3]) - len(f"LINE {shown[1]}: ")
     marked = line.find(part) + at - 3 * shown[2].startswith("...")
     if marked in found or len(found) == 1:
-        return Place(near[1], int(shown[1]), (marked if marked in found else found[0]) + 1)
+        return ErrorPosition(near[1], int(shown[1]), (marked if marked in found else found[0]) + 1)
     return None
 
 

@@ -117,8 +117,8 @@ class OnSpark(Rows):
 
     def counts(self, column: str) -> dict[str, int]:
         name = quote_identifier(column)
-        found = self.query(f"SELECT {name} AS v, count(*) AS n FROM rows GROUP BY {name}").arrow().to_pylist()
-        return {row["v"]: row["n"] for row in found}
+        counted = self.query(f"SELECT {name} AS v, count(*) AS n FROM rows GROUP BY {name}").arrow().to_pylist()
+        return {row["v"]: row["n"] for row in counted}
 
     def query(self, sql: str, **others: Rows) -> OnSpark:
         inputs: dict[str, Rows] = {"rows": self, **others}
@@ -140,10 +140,10 @@ class OnSpark(Rows):
 
     def fit(self, columns: Sequence[Column], settings: Settings) -> OnSpark:
         given = {name.casefold(): (name, kind) for name, kind in self.columns}
-        found = [given.get(column.name.casefold(), ("", None)) for column in columns]
+        given_columns = [given.get(column.name.casefold(), ("", None)) for column in columns]
         wanted = [(column.data_type, carrier(column.data_type)) for column in columns]
-        if all(kind in kinds for (_, kind), kinds in zip(found, wanted, strict=True)):
-            frame = self.data.select(*(_quoted(name) for name, _ in found))
+        if all(kind in kinds for (_, kind), kinds in zip(given_columns, wanted, strict=True)):
+            frame = self.data.select(*(_quoted(name) for name, _ in given_columns))
             return replace(self, data=frame.toDF(*(column.name for column in columns)), declared=None)
         rows = op.TableName(None, None, "rows")
         insert = op.Insert(rows, columns=None, query=parse_query("SELECT * FROM rows").tree, by_name=True)
@@ -244,5 +244,5 @@ class _Inputs(Resolver):
     def settings(self) -> Settings:
         return self._settings
 
-    def macros(self, place: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
+    def macros(self, lake_schema: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
         return {}

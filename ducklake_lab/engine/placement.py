@@ -118,19 +118,19 @@ def place(facts: Facts, limits: Limits, asked: Engine) -> Placement:
     Args:
         asked: the choice of the session or the statement: `auto` decides by size, other values are fixed.
     """
-    found = _read(facts)
+    read = _read(facts)
     if facts.on_spark:
-        return Placement("spark", "a DataFrame is read") if asked != "duckdb" else Placement("process", found)
+        return Placement("spark", "a DataFrame is read") if asked != "duckdb" else Placement("process", read)
     if not facts.files and not facts.rows:
-        return Placement("process", found)
+        return Placement("process", read)
     if asked == "duckdb":
-        return Placement("process", found)
+        return Placement("process", read)
     over = "files of a remote file system" if facts.is_far else _over(facts, limits)
     if asked == "spark":
         if facts.refusal is not None and facts.bytes <= limits.refused and facts.refusal() is not None:
-            return Placement("process", f"{found}, not supported on Spark")
+            return Placement("process", f"{read}, not supported on Spark")
         return Placement("spark", "asked for")
-    return Placement("spark", over) if over else Placement("process", found)
+    return Placement("spark", over) if over else Placement("process", read)
 
 
 @dataclass(slots=True)

@@ -14,8 +14,8 @@ from ducklake_lab.duckdb.results import arrow, batches
 from ducklake_lab.duckdb.unsliced import unsliced
 from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import ConstraintError, DuckLakeError, SqlError
+from ducklake_lab.files.duckdb_query import DuckDbQuery, Group, Wanted, alike, rows_of, unreadable
 from ducklake_lab.files.parts import check_encrypted
-from ducklake_lab.files.relation import Group, Relation, Wanted, alike, rows_of, unreadable
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.positions import Positions
 from ducklake_lab.model.quoting import quote_identifier, quote_text
@@ -180,7 +180,7 @@ def _table(batch: pa.RecordBatch) -> pa.Table:
 
 def _failure(
     error: duckdb.Error,
-    found: Relation | None,
+    found: DuckDbQuery | None,
     places: Mapping[str, str],
     query: RowQuery | None,
     *,

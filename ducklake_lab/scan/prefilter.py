@@ -69,10 +69,10 @@ def may_match(
     """
     if isinstance(predicate, And | Or):
         terms = [may_match(table, term, joined, backend, partitioning) for term in predicate.terms]
-        known = [term for term in terms if term is not None]
+        conditions = [term for term in terms if term is not None]
         if isinstance(predicate, And):
-            return sa.and_(*known) if known else None
-        return sa.or_(*known) if len(known) == len(terms) else None
+            return sa.and_(*conditions) if conditions else None
+        return sa.or_(*conditions) if len(conditions) == len(terms) else None
     column = column_at(table, predicate.column)
     if column is None:
         return None
@@ -106,15 +106,15 @@ def _in_other_buckets(
         if not isinstance(transform, Bucket) or field.column_id != column.column_id:
             continue
         values = [comparable(constant, column.data_type) for constant in constants]
-        found = [transform.key_of(value, column.data_type) if value is not None else None for value in values]
-        known = {bucket for bucket in found if bucket is not None}
-        if known and None not in found:
+        keys = [transform.key_of(value, column.data_type) if value is not None else None for value in values]
+        buckets = {bucket for bucket in keys if bucket is not None}
+        if buckets and None not in keys:
             f, p = t.data_file, t.file_partition_value
             others = sa.select(p.c.data_file_id).where(
                 p.c.table_id == table.table_id,
                 p.c.partition_key_index == index,
                 p.c.data_file_id.is_not(None),
-                p.c.partition_value.not_in(sorted(known)),
+                p.c.partition_value.not_in(sorted(buckets)),
             )
             of_spec = sa.func.coalesce(f.c.partition_id, -1) == table.partition.partition_id
             return sa.and_(of_spec, f.c.data_file_id.in_(others))
@@ -165,8 +165,8 @@ def _beyond(predicate: Comparison | InList | StartsWith, kind: DataType, bounds:
 
 
 def _either(*conditions: Condition | None) -> Condition | None:
-    known = [condition for condition in conditions if condition is not None]
-    return sa.or_(*known) if known else None
+    certain = [condition for condition in conditions if condition is not None]
+    return sa.or_(*certain) if certain else None
 
 
 #: Form in which a bound is compared, and conditions that the comparison needs.

@@ -100,8 +100,8 @@ def _may_be_among(values: tuple[Any, ...] | None, low: Any, high: Any) -> bool:
     """Whether one of the values, in order, lies within the bounds."""
     if values is None:
         return True
-    place = 0 if low is None else bisect_left(values, low)
-    return place < len(values) and (high is None or values[place] <= high)
+    index = 0 if low is None else bisect_left(values, low)
+    return index < len(values) and (high is None or values[index] <= high)
 
 
 def _may_be_null(is_null: bool, nulls: int | None, record_count: int) -> bool:

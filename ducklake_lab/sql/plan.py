@@ -133,11 +133,11 @@ class Resolver(Protocol):
     def settings(self) -> Settings:
         """Returns the settings that change the meaning of a query, if not default; always the time zone."""
 
-    def macros(self, place: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
+    def macros(self, lake_schema: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
         """Returns the macros that need no qualifier, by kind and folded name.
 
         Args:
-            place: a lake and one of its schemas; None for the current ones.
+            lake_schema: a lake and one of its schemas; None for the current ones.
         """
 
 

@@ -13,13 +13,13 @@ from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.canonical import reserved_words
 from ducklake_lab.duckdb.connections import in_memory
 from ducklake_lab.duckdb.stopping import Stoppable
-from ducklake_lab.duckdb.wording import place_of
+from ducklake_lab.duckdb.wording import position_of_error
 from ducklake_lab.duckdb.zones import process_time_zone, zone_of
 from ducklake_lab.engine.in_process.engine import Shown, fetch_with_types, translated
 from ducklake_lab.engine.in_process.row_by_row import is_row_by_row
 from ducklake_lab.engine.turn import Turn
 from ducklake_lab.errors import SqlError, SqlSyntaxError, UnsupportedFeatureError
-from ducklake_lab.files.relation import Relation
+from ducklake_lab.files.duckdb_query import DuckDbQuery
 from ducklake_lab.model.quoting import quote_identifier
 
 #: The error of an incomplete text.
@@ -66,7 +66,7 @@ class SessionDatabase:
     def run(
         self,
         sql: str,
-        tables: Mapping[str, pa.Table | Relation] | None = None,
+        tables: Mapping[str, pa.Table | DuckDbQuery] | None = None,
         types: Sequence[str] | None = None,
         macros: Mapping[str, str] | None = None,
     ) -> Fetched:
@@ -94,7 +94,7 @@ class SessionDatabase:
     def describe(
         self,
         query: str,
-        tables: Mapping[str, pa.Table | Relation] | None = None,
+        tables: Mapping[str, pa.Table | DuckDbQuery] | None = None,
         macros: Mapping[str, str] | None = None,
     ) -> list[tuple[str, str]]:
         """Binds a query without running it; returns (name, type) of each column. Arguments are as in `run`."""
@@ -126,15 +126,15 @@ class SessionDatabase:
 
     def settings(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
         """Returns (name, value) of the time zone, and of the named settings that differ from DuckDB's defaults."""
-        found = (("TimeZone", self.time_zone()),)
+        time_zone = (("TimeZone", self.time_zone()),)
         if self._connection is None:
-            return found
+            return time_zone
         others = [name for name in names if name != "TimeZone"]
         columns = ", ".join(f"CAST(current_setting('{name}') AS VARCHAR)" for name in others)
         with self._reading(f"SELECT {columns}") as (connection, text):
             (row,) = connection.execute(text).fetchall()
         own = _own_settings(columns)
-        return (*found, *((n, v) for n, v, before in zip(others, row, own, strict=True) if v != before))
+        return (*time_zone, *((n, v) for n, v, before in zip(others, row, own, strict=True) if v != before))
 
     def global_time_zone(self) -> str:
         """Returns the zone in which AT reads times without one, as in the reference: that of SET GLOBAL, not of SET."""
@@ -168,7 +168,10 @@ class SessionDatabase:
 
     @contextmanager
     def _reading(
-        self, sql: str, tables: Mapping[str, pa.Table | Relation] | None = None, macros: Mapping[str, str] | None = None
+        self,
+        sql: str,
+        tables: Mapping[str, pa.Table | DuckDbQuery] | None = None,
+        macros: Mapping[str, str] | None = None,
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
         """Yields the connection, and the statement in the form to run there."""
         with self._turn.taken():
@@ -247,11 +250,11 @@ class SessionDatabase:
         if not self._holds_entries:
             return None
         with self._turn.taken():
-            found = self._open().execute(
+            rows = self._open().execute(
                 "SELECT sql FROM duckdb_views() WHERE temporary AND NOT internal AND lower(view_name) = lower($1)",
                 [name],
             )
-            return next((str(text) for (text,) in found.fetchall()), None)
+            return next((str(text) for (text,) in rows.fetchall()), None)
 
     def has(self, schema: str | None, name: str) -> bool:
         """Whether `memory` has a table or view with that name."""
@@ -260,8 +263,8 @@ class SessionDatabase:
     def variables(self) -> frozenset[str]:
         """Returns the names of variables from SET VARIABLE, in lower case."""
         with self._turn.taken():
-            found = self._open().execute("SELECT lower(name) FROM duckdb_variables()").fetchall()
-        return frozenset(name for (name,) in found)
+            rows = self._open().execute("SELECT lower(name) FROM duckdb_variables()").fetchall()
+        return frozenset(name for (name,) in rows)
 
     def is_attached(self, name: str) -> bool:
         """Whether a database with that name is attached here."""
@@ -270,31 +273,31 @@ class SessionDatabase:
         if not self._holds_entries:
             return False
         with self._turn.taken():
-            found = self._open().execute(
+            rows = self._open().execute(
                 "SELECT 1 FROM duckdb_databases() WHERE lower(database_name) = lower($1)", [name]
             )
-            return bool(found.fetchall())
+            return bool(rows.fetchall())
 
     def has_schema(self, schema: str) -> bool:
         """Whether `memory` has a schema with that name."""
         if not self._holds_entries:
             return False
         with self._turn.taken():
-            found = self._open().execute(
+            rows = self._open().execute(
                 "SELECT 1 FROM duckdb_schemas() WHERE database_name = 'memory' AND lower(schema_name) = lower($1)",
                 [schema],
             )
-            return bool(found.fetchall())
+            return bool(rows.fetchall())
 
     def _has(self, database: str, schema: str, name: str) -> bool:
         with self._turn.taken():
-            found = self._open().execute(
+            rows = self._open().execute(
                 "SELECT 1 FROM (SELECT database_name, schema_name, table_name AS name FROM duckdb_tables() UNION ALL "
                 "SELECT database_name, schema_name, view_name FROM duckdb_views() WHERE NOT internal) "
                 "WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower(name) = lower($3)",
                 [database, schema, name],
             )
-            return bool(found.fetchall())
+            return bool(rows.fetchall())
 
     def use(self, parts: tuple[str, ...]) -> None:
         """Makes a database, or one of its schemas, the default for unqualified names; it may be a lake's."""
@@ -367,13 +370,15 @@ def check_syntax(sql: str) -> None:
     try:
         duckdb.extract_statements(sql)
     except duckdb.Error as error:
-        place = place_of(error, sql)
-        if "syntax error at end of input" in str(error) or (place is not None and _breaks_off(sql, place.word)):
+        error_position = position_of_error(error, sql)
+        if "syntax error at end of input" in str(error) or (
+            error_position is not None and _breaks_off(sql, error_position.word)
+        ):
             raise SqlSyntaxError(AT_END) from error
-        if place is None:
+        if error_position is None:
             raise SqlSyntaxError(str(translated(error))) from error
         raise SqlSyntaxError(
-            f'Syntax error at "{place.word}" (line {place.line}, column {place.column}).',
-            line=place.line,
-            column=place.column,
+            f'Syntax error at "{error_position.word}" (line {error_position.line}, column {error_position.column}).',
+            line=error_position.line,
+            column=error_position.column,
         ) from error

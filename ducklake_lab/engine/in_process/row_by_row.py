@@ -58,11 +58,11 @@ def _expressions(tree: object) -> Iterator[dict[str, Any]]:
 
 def _are_of_arguments(connection: duckdb.DuckDBPyConnection, names: set[str]) -> bool:
     """Whether all names are DuckDB's own functions whose values depend only on their arguments."""
-    found = connection.execute(
+    functions = connection.execute(
         # some also depend on the session's time zone, which workers know
         "SELECT lower(function_name), bool_and(internal AND function_type = 'scalar' AND stability <> 'VOLATILE') "
         "AND bool_or(stability = 'CONSISTENT') "
         "FROM duckdb_functions() WHERE list_contains($1, lower(function_name)) GROUP BY ALL",
         [sorted(names)],
     ).fetchall()
-    return len(found) == len(names) and all(known for _, known in found)
+    return len(functions) == len(names) and all(known for _, known in functions)

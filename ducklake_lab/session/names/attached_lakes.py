@@ -27,8 +27,8 @@ from ducklake_lab.transaction.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The target of a name: a lake, its entries, the schema's name and the entry's name."""
+class NamedEntry:
+    """Entry of a lake that a name denotes, whether it exists or not: the lake, its state, and the names of schema and entry."""
 
     lake: Lake
     state: CatalogState
@@ -218,29 +218,29 @@ class Lakes:
         is_current = self._current is not None and lake.alias == self._current[0]
         return self.reads.state(lake, self.reads.at if at is None and is_current else at)
 
-    def place(self, catalog: str | None, schema: str | None, name: str, at: At = None) -> Place:
+    def entry(self, catalog: str | None, schema: str | None, name: str, at: At = None) -> NamedEntry:
         """Resolves `[catalog.][schema.]name`; the first part may be a lake or a schema."""
         if catalog is not None:
             if self.find(catalog) is None and schema is not None and self._current is not None:
                 lake = self.get()
                 nested = schema_path((catalog, *path_parts(schema)))
                 if self.state(lake, at).find_schema(nested) is not None:
-                    return Place(lake, self.state(lake, at), nested, name)
+                    return NamedEntry(lake, self.state(lake, at), nested, name)
             lake = self.get(catalog)
-            return Place(lake, self.state(lake, at), schema or "main", name)
+            return NamedEntry(lake, self.state(lake, at), schema or "main", name)
         if schema is not None:
             other = self.find(schema)
             if other is not None and (self._current is None or self.state(self.get()).find_schema(schema) is None):
-                return Place(other, self.state(other, at), "main", name)
+                return NamedEntry(other, self.state(other, at), "main", name)
             lake = self.get()
-            return Place(lake, self.state(lake, at), schema, name)
+            return NamedEntry(lake, self.state(lake, at), schema, name)
         lake = self.get()
-        return Place(lake, self.state(lake, at), self.current_schema, name)
+        return NamedEntry(lake, self.state(lake, at), self.current_schema, name)
 
-    def parse(self, name: str, at: At = None) -> Place:
+    def parse(self, name: str, at: At = None) -> NamedEntry:
         """Resolves a dotted name in a string; parts may be quoted."""
         found = TableName.of(split_name(name))
-        return self.place(found.catalog, found.schema, found.name, at)
+        return self.entry(found.catalog, found.schema, found.name, at)
 
 
 def split_name(name: str) -> tuple[str, ...]:

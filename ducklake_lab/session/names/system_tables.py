@@ -263,15 +263,15 @@ class SystemTables:
         return self._columns_of(lake, view, f"FROM {quoted_path(lake.alias, schema.name, view.name)}")
 
     def _columns_of(
-        self, lake: Lake, view: View, query: str, place: tuple[str, str] | None = None
+        self, lake: Lake, view: View, query: str, lake_schema: tuple[str, str] | None = None
     ) -> list[tuple[str, DataType]]:
         """Returns the columns of a view's query; none if the view expands to too many views.
 
         Each such view halves the limit for the others in one listing. It is not tried again while the lake's views
         are the same.
         """
-        if self._known is not None and (query, place) in self._known:
-            return self._known[query, place]
+        if self._known is not None and (query, lake_schema) in self._known:
+            return self._known[query, lake_schema]
         views = self._lakes.state(lake).views
         if lake.alias not in self._endless or self._endless[lake.alias][0] is not views:
             self._endless[lake.alias] = (views, {})
@@ -279,13 +279,13 @@ class SystemTables:
         if self._allowed <= tried.get(view.view_id, 0):
             return []
         try:
-            found = self._query_columns(query, place, self._allowed)
+            found = self._query_columns(query, lake_schema, self._allowed)
         except ExpansionError:
             tried[view.view_id] = self._allowed
             self._allowed = max(self._allowed // 2, _FEWEST_EXPANSIONS)
             return []
         if self._known is not None:
-            self._known[query, place] = found
+            self._known[query, lake_schema] = found
         return found
 
     def view_columns(self, lake: Lake, schema: Schema, view: View, *, stored: bool = False) -> list[ViewColumn]:
@@ -352,11 +352,11 @@ def default_text(column: Column) -> str | None:
     return quote_text(value)
 
 
-def create_table_sql(table: Table, place: str = "", name: Callable[[str], str] | None = None) -> str:
+def create_table_sql(table: Table, qualifier: str = "", name: Callable[[str], str] | None = None) -> str:
     """Returns CREATE TABLE as DuckDB writes it.
 
     Args:
-        place: the qualifier before the table's name.
+        qualifier: the qualifier before the table's name.
         name: quotes a name; by default only if necessary.
     """
     name = name or _name
@@ -365,7 +365,7 @@ def create_table_sql(table: Table, place: str = "", name: Callable[[str], str] |
         + ("" if column.nulls_allowed else " NOT NULL")
         for column in table.columns
     )
-    return f"CREATE TABLE {place}{name(table.name)}({columns});"
+    return f"CREATE TABLE {qualifier}{name(table.name)}({columns});"
 
 
 @cache

@@ -83,8 +83,8 @@ class Chart:
         """The distinct x labels of the points."""
         texts = self.points.column("label").to_pylist()
         places = self.points.column("place").to_pylist()
-        known = dict(zip(places, texts, strict=True))
-        names = dict(zip(known, distinct(label(text) for text in known.values()), strict=True))
+        texts_by_place = dict(zip(places, texts, strict=True))
+        names = dict(zip(texts_by_place, distinct(label(text) for text in texts_by_place.values()), strict=True))
         return [names[place] for place in places]
 
     @property
@@ -256,10 +256,10 @@ class _Drawing:
         keyed = f"SELECT {bins.key('v')} AS bin, held{of_color} FROM ({numbers})"
         if (
             self._choice.bins is not None
-            and (found := self._evaluate(f"SELECT count(DISTINCT bin) FROM ({keyed})")) > limit
+            and (count := self._evaluate(f"SELECT count(DISTINCT bin) FROM ({keyed})")) > limit
         ):
             raise UsageError(
-                f"{self._choice.x} has {found:,} intervals of {bins.width}, and a {self._choice.kind} shows {limit:,}; choose longer "
+                f"{self._choice.x} has {count:,} intervals of {bins.width}, and a {self._choice.kind} shows {limit:,}; choose longer "
                 "ones, or filter first."
             )
         return (
@@ -358,9 +358,9 @@ class _Drawing:
     def _bins(self, name: str, most: int, where: str = "") -> Bins:
         kind = self._kinds[name]
         assert kind is not None  # the role is "number" or "time"
-        place = number(name, kind)
+        value = number(name, kind)
         ends = self._view.evaluate(
-            f"SELECT coalesce(min({place}), 0), coalesce(max({place}), 0) FROM {_SEEN} {where or f'WHERE {self._is_finite(name)}'}",
+            f"SELECT coalesce(min({value}), 0), coalesce(max({value}), 0) FROM {_SEEN} {where or f'WHERE {self._is_finite(name)}'}",
             {_SEEN: self._rows},
         )
         low, high = (column[0].as_py() for column in ends.columns)

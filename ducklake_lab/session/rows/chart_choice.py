@@ -55,9 +55,9 @@ def choose(columns: Sequence[ViewColumn], given: Choice) -> Choice:
 def _axes(
     columns: Sequence[ViewColumn], kind: str | None, x: str | None, y: str | None, aggregate: str | None
 ) -> Choice:
-    for given, known, what in ((kind, KINDS, "kind of chart"), (aggregate, AGGREGATES, "aggregate")):
-        if given is not None and given not in known:
-            raise UsageError(f'There is no {what} "{given}"; there are {", ".join(known)}.')
+    for given, allowed, what in ((kind, KINDS, "kind of chart"), (aggregate, AGGREGATES, "aggregate")):
+        if given is not None and given not in allowed:
+            raise UsageError(f'There is no {what} "{given}"; there are {", ".join(allowed)}.')
     roles = {column.name: role(column.kind) for column in columns}
     times = [name for name, its in roles.items() if its == "time"]
     numbers = [name for name, its in roles.items() if its == "number"]

@@ -20,8 +20,8 @@ from ducklake_lab.engine.rows import InMemory, OnDemand, Rows
 from ducklake_lab.engine.scans import Scan
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import BindError, DataFileError, SqlError, TransactionError, UnsupportedFeatureError
+from ducklake_lab.files.duckdb_query import DuckDbQuery
 from ducklake_lab.files.reader import RowQuery
-from ducklake_lab.files.relation import Relation
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.predicates import And, Predicate
@@ -173,7 +173,7 @@ class Sources:
         of_files = all(isinstance(rows, Scan) for rows in loaded.values()) and len(loaded) == len(plan.sources)
         if not of_files or not plan.bound or differs_by_run(plan.own_sql):
             return None
-        columns = self._described(plan, {view: rows.here().relation for view, rows in loaded.items()})
+        columns = self._described(plan, {view: rows.here().duckdb_query for view, rows in loaded.items()})
         if columns is None:
             return None
         time_zone, types = self._database.time_zone(), [kind for _, kind in columns]
@@ -235,31 +235,31 @@ class Sources:
             return None
         columns = [scan.plan.table.column(name) for name in wanted.columns]
         counted = [scan.plan.table.column(name) for name in wanted.counted]
-        known = [column for column in (*columns, *counted) if column is not None]
+        with_stats = [column for column in (*columns, *counted) if column is not None]
         assert isinstance(source.rows, LakeTable)  # only scans have digests
         stats: Mapping[int, Mapping[int, ColumnStats]] = {}
-        if known:
+        if with_stats:
             with source.rows.lake.connect() as connection:
-                ids = {column.column_id for column in known}
+                ids = {column.column_id for column in with_stats}
                 at = self.state(source.rows).snapshot.snapshot_id
                 stats = read_column_stats(connection, scan.plan.table.table_id, ids, at)
-        found = digest(scan.plan, stats, known[: len(columns)], known[len(columns) :], ROWS)
-        return self._database.run(wanted.sql, {wanted.view: found}) if found is not None else None
+        digest_rows = digest(scan.plan, stats, with_stats[: len(columns)], with_stats[len(columns) :], ROWS)
+        return self._database.run(wanted.sql, {wanted.view: digest_rows}) if digest_rows is not None else None
 
     def run_in_process(
         self, plan: QueryPlan, loaded: Mapping[str, Rows], types: Sequence[str] | None = None
     ) -> Fetched:
         """Runs a plan in process; `types` are the column types, if they are known."""
         try:
-            tables = {view: rows.here().relation for view, rows in loaded.items()}
+            tables = {view: rows.here().duckdb_query for view, rows in loaded.items()}
         except UnsupportedFeatureError as error:
             if plan.refusal is None:
                 raise
             raise plan.refusal from error
         try:
-            found = self._database.run(plan.duckdb_sql, tables, types or plan.types, plan.macros)
-            names = [plan.named(name) for name in found.table.column_names]
-            return replace(found, table=found.table.rename_columns(names)) if plan.written else found
+            fetched = self._database.run(plan.duckdb_sql, tables, types or plan.types, plan.macros)
+            names = [plan.named(name) for name in fetched.table.column_names]
+            return replace(fetched, table=fetched.table.rename_columns(names)) if plan.written else fetched
         except BindError as error:
             if isinstance(plan.refusal, BindError) and not plan.bound:
                 raise plan.refusal from error
@@ -280,7 +280,7 @@ class Sources:
         """Returns (name, type) of a query's columns from DuckDB, without running it; None if DuckDB cannot bind it."""
         return self._described(plan, self.empty(plan))
 
-    def _described(self, plan: QueryPlan, tables: Mapping[str, pa.Table | Relation]) -> list[tuple[str, str]] | None:
+    def _described(self, plan: QueryPlan, tables: Mapping[str, pa.Table | DuckDbQuery]) -> list[tuple[str, str]] | None:
         try:
             return [
                 (plan.named(name), kind) for name, kind in self._database.describe(plan.duckdb_sql, tables, plan.macros)
@@ -302,12 +302,12 @@ class Sources:
         if facts_of_rows([rows]).is_fetched or not self._database.is_row_by_row(plan.duckdb_sql, source.view):
             return None
         columns = [(name, type_or_none(kind)) for name, kind in self.columns(plan) or ()]
-        known = tuple((name, kind) for name, kind in columns if kind is not None)
-        if not known or len(known) < len(columns):
+        typed = tuple((name, kind) for name, kind in columns if kind is not None)
+        if not typed or len(typed) < len(columns):
             return None
         if not self._engine.has_workers():
             return None
-        return RowQuery(plan.duckdb_sql, source.view, known, self._database.time_zone())
+        return RowQuery(plan.duckdb_sql, source.view, typed, self._database.time_zone())
 
     def empty(self, plan: QueryPlan) -> dict[str, pa.Table]:
         """Returns the sources of a plan as empty tables."""
@@ -350,8 +350,8 @@ class Sources:
     ) -> DataFrame:
         """Returns a lazy, checked DataFrame of a plan over its sources; `as_user` as in `SparkEngine.query`."""
         local = [source for source in plan.sources if source.kind == "local"]
-        found = {source.view: InMemory(self._database.run(source.query).table) for source in local}
-        return self._engine.query(plan.for_spark(), {**loaded, **found}, params, as_user)
+        local_rows = {source.view: InMemory(self._database.run(source.query).table) for source in local}
+        return self._engine.query(plan.for_spark(), {**loaded, **local_rows}, params, as_user)
 
     def run_frame(self, frame: DataFrame) -> None:
         """Computes all rows of a DataFrame and keeps none."""
@@ -384,11 +384,11 @@ class Sources:
                 and other.plan.bytes_read < rows.plan.bytes_read
                 and any(key.view == view for key in source.keys)
             }
-            found = implied(source.keys, small)
-            if found is not None:
-                known = [found] if source.predicate is None else [source.predicate, found]
+            implied_predicate = implied(source.keys, small)
+            if implied_predicate is not None:
+                terms = [implied_predicate] if source.predicate is None else [source.predicate, implied_predicate]
                 info.forget(rows.plan)
-                loaded[source.view] = self.load(replace(source, predicate=And(tuple(known))), info)
+                loaded[source.view] = self.load(replace(source, predicate=And(tuple(terms))), info)
         return loaded
 
     def load(self, source: Source, info: RunInfo, *, effects: Effects = "refuse") -> Rows:
@@ -404,13 +404,13 @@ class Sources:
             if self.names.is_log(name, source.args):
                 return InMemory(self._database.run(logs.PARSED).table)
             args = [self.names.value(a) for a in source.args]
-            found = self.names.functions.evaluate(
+            answer = self.names.functions.evaluate(
                 name.catalog, name.schema, name.name, args, self.names.values(source.kwargs), effects=effects
             )
-            if not isinstance(found, FeedCall):
-                return InMemory(found)
-            info.note(found.lake.alias, self._lakes.state(found.lake, found.end).snapshot.snapshot_id)
-            return plan_call(self._lakes, found, virtual=source.virtual)
+            if not isinstance(answer, FeedCall):
+                return InMemory(answer)
+            info.note(answer.lake.alias, self._lakes.state(answer.lake, answer.end).snapshot.snapshot_id)
+            return plan_call(self._lakes, answer, virtual=source.virtual)
         match source.rows:
             case HandedInRows(rows=rows):
                 return rows
@@ -419,11 +419,11 @@ class Sources:
                     return InMemory(read_metadata(lake.database, connection, table))
             case SystemListing(plan=plan):
                 return InMemory(self.run(plan).arrow())
-            case LakeTable() as found:
-                state = self.state(found)
-                scan = self._kept_scan(found, state, source)
+            case LakeTable() as lake_table:
+                state = self.state(lake_table)
+                scan = self._kept_scan(lake_table, state, source)
                 snapshot_id, reads = state.snapshot.snapshot_id, self._lakes.reads
-                info.note(found.lake.alias, snapshot_id, uncommitted=reads.is_uncommitted(state))
+                info.note(lake_table.lake.alias, snapshot_id, uncommitted=reads.is_uncommitted(state))
                 info.add(scan.plan)
                 return scan
         raise AssertionError(source)  # the planner names no other rows
@@ -435,11 +435,11 @@ class Sources:
         at = (lake, lake.cache.generation, state.snapshot.snapshot_id, self._database.time_zone())
         key = (*at, table, source.predicate, source.virtual, source.located)
         keeps = self._lakes.reads.is_newest(lake, state)
-        found = self._scans.pop(key, None) if keeps else None
-        if found is None:
-            found = Scan(self.scan(lake, state, table, source.predicate), source.virtual, source.located)
-        if keeps and len(found.plan.files) <= _KEPT_FILES:
-            self._scans[key] = found
+        kept = self._scans.pop(key, None) if keeps else None
+        if kept is None:
+            kept = Scan(self.scan(lake, state, table, source.predicate), source.virtual, source.located)
+        if keeps and len(kept.plan.files) <= _KEPT_FILES:
+            self._scans[key] = kept
             while len(self._scans) > _KEPT_SCANS:
                 del self._scans[next(iter(self._scans))]
-        return found
+        return kept

@@ -16,7 +16,7 @@ from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import BindError, EntryExistsError, UnsupportedFeatureError
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.types import DataType
-from ducklake_lab.session.names.attached_lakes import Place
+from ducklake_lab.session.names.attached_lakes import NamedEntry
 from ducklake_lab.session.rows.result import Result, RunInfo, count_result, nothing
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.ddl import Ddl, build_columns
@@ -62,15 +62,15 @@ class RowStatements:
         self._dml = Dml(transactions.lakes, sources, engine)
 
     @contextmanager
-    def _changing(self, name: op.TableName) -> Iterator[tuple[Transaction, Place]]:
+    def _changing(self, name: op.TableName) -> Iterator[tuple[Transaction, NamedEntry]]:
         """Opens the block of a statement that changes rows; yields its transaction and the entry in it."""
-        place = self._sources.names.place(name)
-        with self._transactions.writing(place.lake) as transaction:
-            yield transaction, replace(place, state=transaction.state)
+        entry = self._sources.names.entry(name)
+        with self._transactions.writing(entry.lake) as transaction:
+            yield transaction, replace(entry, state=transaction.state)
 
     def insert(self, statement: op.Insert | op.InsertLiterals) -> Result:
-        with self._changing(statement.table) as (transaction, place):
-            table = place.table()
+        with self._changing(statement.table) as (transaction, entry):
+            table = entry.table()
             rows = self._literal_rows(statement, table) if isinstance(statement, op.InsertLiterals) else None
             if rows is not None:
                 transaction.is_one_statement = not self._lakes.in_transaction
@@ -85,8 +85,8 @@ class RowStatements:
 
     def append(self, name: op.TableName, rows: Rows) -> Result:
         names = self._sources.names
-        with self._changing(name) as (transaction, place):
-            table = place.table()
+        with self._changing(name) as (transaction, entry):
+            table = entry.table()
             columns = with_defaults(names, table)
             given = matched_by_name(name, [column for column, _ in rows.columns], columns)
             if any(c.default_value_type == "expression" and c.default_value and c not in given for c in columns):
@@ -130,71 +130,71 @@ class RowStatements:
             )
 
     def update(self, statement: op.Update) -> Result:
-        with self._changing(statement.table) as (transaction, place):
+        with self._changing(statement.table) as (transaction, entry):
             transaction.is_one_statement = not self._lakes.in_transaction
-            table = place.table()
+            table = entry.table()
             count = self._dml.update(
                 table, plan_update(statement, with_defaults(self._sources.names, table), self._sources.names)
             )
         return count_result(count, _made_by(transaction))
 
     def delete(self, statement: op.Delete) -> Result:
-        with self._changing(statement.table) as (transaction, place):
-            table = place.table()
+        with self._changing(statement.table) as (transaction, entry):
+            table = entry.table()
             count = self._dml.delete(table, plan_delete(statement, self._sources.names))
         return count_result(count, _made_by(transaction))
 
     def merge(self, statement: op.Merge) -> Result:
-        with self._changing(statement.table) as (transaction, place):
-            table = place.table()
+        with self._changing(statement.table) as (transaction, entry):
+            table = entry.table()
             plan = plan_merge(statement, with_defaults(self._sources.names, table), self._sources.names)
             transaction.is_one_statement = not self._lakes.in_transaction
             count = merge(self._dml, table, plan)
         return count_result(count, _made_by(transaction))
 
     def truncate(self, statement: op.Truncate) -> Result:
-        with self._changing(statement.table) as (transaction, place):
-            count = self._dml.truncate(place, place.table())
+        with self._changing(statement.table) as (transaction, entry):
+            count = self._dml.truncate(entry, entry.table())
         return count_result(count, _made_by(transaction))
 
     def create_table(self, statement: op.CreateTable) -> Result:
-        place = self._sources.names.place(statement.name)
-        if place.find() is not None:
+        entry = self._sources.names.entry(statement.name)
+        if entry.find() is not None:
             if statement.if_not_exists:
                 return nothing()
             if not statement.replace:
                 raise EntryExistsError(
-                    f"There is a table {place.schema}.{place.name} already; use CREATE OR REPLACE or IF NOT EXISTS."
+                    f"There is a table {entry.schema}.{entry.name} already; use CREATE OR REPLACE or IF NOT EXISTS."
                 )
         count = None
-        with self._transactions.writing(place.lake) as transaction:
+        with self._transactions.writing(entry.lake) as transaction:
             if statement.query is None:
-                self._create(place, build_columns(statement.columns), statement)
+                self._create(entry, build_columns(statement.columns), statement)
             else:
-                count = self._create_from_query(place, statement, statement.query)
+                count = self._create_from_query(entry, statement, statement.query)
         info = _made_by(transaction)
         return nothing(info) if count is None else count_result(count, info)
 
-    def _create(self, place: Place, columns: Sequence[Column], statement: op.CreateTable) -> Table:
+    def _create(self, entry: NamedEntry, columns: Sequence[Column], statement: op.CreateTable) -> Table:
         return self._ddl.create_table(
-            place, columns, replace_existing=statement.replace, partitioned_by=statement.partitioned_by
+            entry, columns, replace_existing=statement.replace, partitioned_by=statement.partitioned_by
         )
 
-    def _create_from_query(self, place: Place, statement: op.CreateTable, query: op.Query) -> int:
+    def _create_from_query(self, entry: NamedEntry, statement: op.CreateTable, query: op.Query) -> int:
         result = self._sources.query(query, purpose="change")
         types = [self._column_type(name, kind) for name, kind in zip(result.columns, result.types, strict=True)]
         definitions = [op.ColumnDef(name, kind) for name, kind in zip(result.columns, types, strict=True)]
-        table = self._create(place, build_columns(definitions), statement)
+        table = self._create(entry, build_columns(definitions), statement)
         if not statement.with_data:
             return 0
         return self._dml.append(table, result.rows())
 
     @staticmethod
     def _column_type(name: str, kind: str) -> DataType:
-        known = type_or_none(kind)
-        if known is None:
+        data_type = type_or_none(kind)
+        if data_type is None:
             raise UnsupportedFeatureError(f'Column "{name}" has the type {kind}, which lakes do not have; cast it.')
-        return known
+        return data_type
 
 
 def _parsed(statement: op.InsertLiterals) -> op.Insert:

@@ -88,7 +88,7 @@ class Statements:
         self._copying = Copying(lakes, sources, database, engine, self.run)
         self._prepared: dict[str, str] = {}
         self._ddl = Ddl(transactions)
-        self._definitions = Definitions(transactions, sources.names.place, sources.names.system.view_columns)
+        self._definitions = Definitions(transactions, sources.names.entry, sources.names.system.view_columns)
         self._rows = RowStatements(transactions, sources, engine, database, self._ddl)
         self._described = Describing(lakes, sources, database)
         self._attach = attach
@@ -170,7 +170,7 @@ class Statements:
             case op.CreateTable():
                 return self._rows.create_table(operation)
             case op.DropTable():
-                self._ddl.drop_table(self._sources.names.place(operation.name), if_exists=operation.if_exists)
+                self._ddl.drop_table(self._sources.names.entry(operation.name), if_exists=operation.if_exists)
             case op.CreateSchema():
                 self._ddl.create_schema(operation)
             case op.DropSchema():
@@ -183,9 +183,9 @@ class Statements:
                 self._alter(operation)
             case op.SetOptions():
                 values = self._sources.names.values(operation.options)
-                self._ddl.set_options(self._sources.names.place(operation.table), operation, values)
+                self._ddl.set_options(self._sources.names.entry(operation.table), operation, values)
             case op.ResetOptions():
-                self._ddl.reset_options(self._sources.names.place(operation.table), operation)
+                self._ddl.reset_options(self._sources.names.entry(operation.table), operation)
             case op.CreateView():
                 self._definitions.create_view(operation, lambda: self._check_view(operation))
             case op.DropView():
@@ -269,21 +269,21 @@ class Statements:
     # Definitions
 
     def _alter(self, statement: op.Alteration) -> None:
-        place = self._sources.names.place(statement.table)
+        entry = self._sources.names.entry(statement.table)
 
         def has_nulls(column: str) -> bool:
-            name = quoted_path(place.lake.alias, place.schema, place.name)
+            name = quoted_path(entry.lake.alias, entry.schema, entry.name)
             query = parse(f"SELECT 1 FROM {name} WHERE {quote_identifier(column)} IS NULL LIMIT 1")[0].operation
             assert isinstance(query, op.Query)
             return bool(self._sources.query(query).fetchall())
 
-        self._ddl.alter(place, statement, has_nulls)
+        self._ddl.alter(entry, statement, has_nulls)
 
     def _check_view(self, statement: op.CreateView) -> None:
         """Raises if the query of a new view cannot be bound; passes queries that only other clients support."""
-        place = self._sources.names.place(statement.name)
+        entry = self._sources.names.entry(statement.name)
         try:
-            plan = plan_query(without_pivots(statement.query), self._sources.names, (place.lake.alias, place.schema))
+            plan = plan_query(without_pivots(statement.query), self._sources.names, (entry.lake.alias, entry.schema))
             self._database.describe(plan.duckdb_sql, self._sources.empty(plan), plan.macros)
         except UnsupportedFeatureError:
             return
@@ -312,9 +312,9 @@ class Statements:
         name = statement.function
         args = [self._sources.names.value(argument) for argument in statement.args]
         kwargs = {key: self._sources.names.value(argument) for key, argument in statement.kwargs.items()}
-        found = self._sources.names.functions.evaluate(
+        answer = self._sources.names.functions.evaluate(
             name.catalog, name.schema, name.name, args, kwargs, effects="run"
         )
-        if isinstance(found, FeedCall):
-            return feed_result(plan_call(self._lakes, found), self._engine)
-        return Result(InMemory(found), engine=self._engine)
+        if isinstance(answer, FeedCall):
+            return feed_result(plan_call(self._lakes, answer), self._engine)
+        return Result(InMemory(answer), engine=self._engine)

@@ -297,11 +297,11 @@ def placing(text: str) -> Iterator[None]:
 
 def _with_place(message: str, text: str) -> str:
     """Adds the position of a value that does not fit its type, if the text contains it once."""
-    found = re.match(r"'(.*)' is no [^.]+(?=\.)", message)
-    if found is None or text.count(quote_text(found[1])) != 1:
+    missing = re.match(r"'(.*)' is no [^.]+(?=\.)", message)
+    if missing is None or text.count(quote_text(missing[1])) != 1:
         return message
-    line, column = position(text, text.index(quote_text(found[1])))
-    return f"{found[0]} (line {line}, column {column}){message[found.end() :]}"
+    line, column = position(text, text.index(quote_text(missing[1])))
+    return f"{missing[0]} (line {line}, column {column}){message[missing.end() :]}"
 
 
 def _with_quotes(message: str, text: str, line: int | None, column: int | None) -> str:

@@ -22,9 +22,9 @@ def alias_value(column: exp.Column, value: exp.Expr) -> exp.Expr:
             " Compute it in a subquery, and use it around that.",
         )
     copied = value.copy()
-    found: exp.Expr = copied if isinstance(copied, exp.Column | exp.Literal) else exp.Paren(this=copied)
-    notes(found).set_type(notes(value).type)
-    return found
+    replacement: exp.Expr = copied if isinstance(copied, exp.Column | exp.Literal) else exp.Paren(this=copied)
+    notes(replacement).set_type(notes(value).type)
+    return replacement
 
 
 def _differs_by_evaluation(node: exp.Expr) -> bool:

@@ -53,21 +53,21 @@ class QueryBinder(EntryBinder):
         clause = node.args.get("with_")
         if clause is None:
             return ctes
-        known = dict(ctes)
+        ctes_so_far = dict(ctes)
         for cte in clause.expressions:
             names = [column.name for column in cte.args["alias"].columns] if cte.args.get("alias") else []
             body = cte.this
             folded = cte.alias.casefold()
             if clause.args.get("recursive") and isinstance(body, exp.SetOperation) and _refers(body.expression, folded):
-                anchor = self.query(body.this, parent, known)
-                known[folded] = name_columns(anchor, names, cte.alias)
-                self.query(body.expression, parent, known)
+                anchor = self.query(body.this, parent, ctes_so_far)
+                ctes_so_far[folded] = name_columns(anchor, names, cte.alias)
+                self.query(body.expression, parent, ctes_so_far)
                 notes(body).outputs = anchor
                 outputs = anchor
             else:
-                outputs = self.query(body, parent, known)
-            known[folded] = name_columns(outputs, names, cte.alias)
-        return known
+                outputs = self.query(body, parent, ctes_so_far)
+            ctes_so_far[folded] = name_columns(outputs, names, cte.alias)
+        return ctes_so_far
 
     def _set_operation(self, node: exp.SetOperation, parent: Scope | None, ctes: Ctes) -> Outputs:
         left = self.query(node.this, parent, ctes)
@@ -76,8 +76,8 @@ class QueryBinder(EntryBinder):
         if left is None or right is None:
             outputs = left
         elif node.args.get("by_name"):
-            known = {output.name.casefold() for output in left}
-            outputs = (*left, *(output for output in right if output.name.casefold() not in known))
+            left_names = {output.name.casefold() for output in left}
+            outputs = (*left, *(output for output in right if output.name.casefold() not in left_names))
         else:
             if len(left) != len(right):
                 raise BindError(
@@ -202,8 +202,8 @@ class QueryBinder(EntryBinder):
         is_alias = len(parts) == 1 and name in aliases
         if is_alias and not any(r.find(name) or r.name.casefold() == name for r in scope.relations):
             return alias_value(node, aliases[name])
-        found = resolve(parts, scope)
-        return node if found is None else found
+        bound = resolve(parts, scope)
+        return node if bound is None else bound
 
     def _dot(self, node: exp.Dot, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr] | None) -> exp.Expr:
         """Binds `expression.field`, a longer dotted name, or `expression.function(…)`."""
@@ -227,9 +227,9 @@ class QueryBinder(EntryBinder):
             return self.expression(call, scope, ctes, aliases)
         names = dotted(node)
         if names is not None and len(names) > 1:
-            found = dotted_column(names, scope)
-            if found is not None:
-                return found
+            column = dotted_column(names, scope)
+            if column is not None:
+                return column
         self.children(node, scope, ctes, aliases)
         notes(node).set_type(kind_of_cast(node))
         return node

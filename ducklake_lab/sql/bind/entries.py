@@ -36,7 +36,7 @@ class EntryBinder(Binding):
     """
 
     def __init__(
-        self, resolver: Resolver, place: tuple[str, str] | None = None, written: Written | None = None
+        self, resolver: Resolver, lake_schema: tuple[str, str] | None = None, written: Written | None = None
     ) -> None:
         self.resolver = resolver
         self.sources: list[Source] = []
@@ -44,11 +44,11 @@ class EntryBinder(Binding):
         self.macros: dict[str, str] = {}
         self._token = secrets.token_hex(4)
         # inside a view or macro: its schema, its snapshot, and the views and macros being expanded
-        self._place = place
+        self._lake_schema = lake_schema
         self._at: At | None = None
         self.expanding: tuple[tuple[object, ...], ...] = ()
         # stored views and macros cannot read objects of this session
-        self._is_own = place is None
+        self._is_own = lake_schema is None
         self._known_macros: dict[tuple[str, str] | None, Mapping[tuple[str, str], StoredMacro]] = {}
         self._allowance = Allowance(resolver.most_expansions)
         self._outermost = ""
@@ -110,9 +110,9 @@ class EntryBinder(Binding):
 
     def _candidates(self, name: TableName) -> list[TableName]:
         """Returns the possible meanings of a name; inside a view or macro, its own schema comes first."""
-        if self._place is None:
+        if self._lake_schema is None:
             return [name]
-        lake, schema = self._place
+        lake, schema = self._lake_schema
         if name.catalog is not None and name.catalog.casefold() == lake.casefold():
             return [name]
         if name.catalog is not None:
@@ -163,8 +163,8 @@ class EntryBinder(Binding):
             self._allowance.expand(self._outermost)
         else:
             self._outermost = f"{kind} {title}"
-        before = self._place, self._at, self.expanding, self._is_own
-        self._place = (entry.lake, entry.schema) if entry.lake is not None and entry.schema is not None else None
+        before = self._lake_schema, self._at, self.expanding, self._is_own
+        self._lake_schema = (entry.lake, entry.schema) if entry.lake is not None and entry.schema is not None else None
         self._at, self.expanding = at, (*self.expanding, key)
         self._is_own = self._is_own and temporary
         try:
@@ -175,19 +175,19 @@ class EntryBinder(Binding):
             inside = message if message.startswith("In the ") else f"In the {kind} {title}: {message}"
             raise BindError(inside) from error
         finally:
-            self._place, self._at, self.expanding, self._is_own = before
+            self._lake_schema, self._at, self.expanding, self._is_own = before
 
     def find_macro(self, name: TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
         """Returns the macro that a call names."""
         if name.schema is not None:
             return self.resolver.macro(name, kind)
-        places = (self._place, None) if self._place is not None else (None,)
-        for place in places:
-            if place not in self._known_macros:
-                self._known_macros[place] = self.resolver.macros(place)
-            found = self._known_macros[place].get((kind, name.name.casefold()))
-            if found is not None:
-                return found
+        lake_schemas = (self._lake_schema, None) if self._lake_schema is not None else (None,)
+        for lake_schema in lake_schemas:
+            if lake_schema not in self._known_macros:
+                self._known_macros[lake_schema] = self.resolver.macros(lake_schema)
+            macro = self._known_macros[lake_schema].get((kind, name.name.casefold()))
+            if macro is not None:
+                return macro
         return None
 
     def scalar_macro(

@@ -238,7 +238,7 @@ def choose(macro: StoredMacro, call: exp.Anonymous) -> tuple[MacroImplementation
             named[argument.this.name.casefold()] = argument.expression
         else:
             positional.append(argument)
-    fitting = [found for impl in macro.implementations if (found := _fit(impl, positional, named)) is not None]
+    fitting = [fit for impl in macro.implementations if (fit := _fit(impl, positional, named)) is not None]
     if not fitting:
         shown = " or ".join(_signature(macro.name, impl) for impl in macro.implementations)
         raise BindError(f"The macro {macro.name} cannot be called with these arguments; it is {shown}.")

@@ -86,8 +86,8 @@ class Frame:
         if self._written is None:
             return
         text, tokens = self._written.text, self._written.tokens
-        place = start_of(node.parts[0])
-        index = self._indexes.get(place) if place is not None else None
+        offset = start_of(node.parts[0])
+        index = self._indexes.get(offset) if offset is not None else None
         reference = read_reference(text, tokens, index) if index is not None else None
         if index is None or reference is None:
             self.certain = False

@@ -207,16 +207,18 @@ def _table(binder: Binding, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Ex
     if moment is None and binder.owns(name):
         return _local(binder, node, scope, alias or name.name, names, name)
     start = start_of(parts[0])
-    found = binder.frame.copied(start) or binder.table(name, _at(moment))
-    if isinstance(found, StoredView):
-        tree, outputs, text = binder.view(found, _at(moment))
-        unnamed = bool(alias) or found.temporary
-        qualifiers: tuple[str, ...] = () if unnamed else TableName(found.lake, found.schema, name.name).qualifiers
+    table_or_view = binder.frame.copied(start) or binder.table(name, _at(moment))
+    if isinstance(table_or_view, StoredView):
+        tree, outputs, text = binder.view(table_or_view, _at(moment))
+        unnamed = bool(alias) or table_or_view.temporary
+        qualifiers: tuple[str, ...] = (
+            () if unnamed else TableName(table_or_view.lake, table_or_view.schema, name.name).qualifiers
+        )
         relation = Relation(alias or name.name, alias or name.name, name_columns(outputs, names, alias), qualifiers)
         scope.add(relation)
         _splice(binder, node, f"({text})", relation, scope)
-        return _expanded(node, tree, relation, [*found.columns, *names] or repeated(outputs))
-    source, columns = found
+        return _expanded(node, tree, relation, [*table_or_view.columns, *names] or repeated(outputs))
+    source, columns = table_or_view
     qualifiers = () if alias or source.rows is None else source.rows.qualifiers
     relation = Relation(alias or name.name, alias or name.name, name_columns(columns, names, alias), qualifiers, source)
     scope.add(relation)
@@ -285,12 +287,12 @@ def _function(binder: Binding, node: exp.Table, call: exp.Anonymous, scope: Scop
         raise UnsupportedFeatureError(f"WITH ORDINALITY of {call.name} is not supported on Spark; use row_number().")
     macro = binder.find_macro(name, "table")
     if macro is not None:
-        tree, found, own_name = binder.table_macro(macro, call, scope, ctes)
-        relation = Relation(shown, shown, name_columns(found, names, alias))
+        tree, outputs, own_name = binder.table_macro(macro, call, scope, ctes)
+        relation = Relation(shown, shown, name_columns(outputs, names, alias))
         lateral = any(notes(column).relation is not None for column in call.find_all(exp.Column))
         scope.add(relation)
         binder.frame.table(node, own_name, relation.alias, keeps_arguments=True)
-        result = _expanded(node, tree, relation, names or repeated(found))
+        result = _expanded(node, tree, relation, names or repeated(outputs))
         notes(result).is_lateral = lateral
         return result
     args, kwargs = call_arguments(call)

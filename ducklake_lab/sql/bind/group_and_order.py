@@ -52,12 +52,12 @@ def _check_places(node: exp.Select, keys: Sequence[exp.Expr], clause: str) -> No
 
 
 def _check_place(key: exp.Expr, width: int | None, clause: str) -> None:
-    place = key.name if isinstance(key, exp.Literal) and not key.is_string else ""
+    position = key.name if isinstance(key, exp.Literal) and not key.is_string else ""
     bare = key.this if isinstance(key, exp.Neg) else key
-    if isinstance(bare, exp.Literal) and (bare is not key or not place.isdigit()) and clause != "GROUP BY":
+    if isinstance(bare, exp.Literal) and (bare is not key or not position.isdigit()) and clause != "GROUP BY":
         raise BindError(f"{clause} {key.sql(dialect='duckdb')} is a constant, which orders nothing; leave it out.")
-    if width is not None and place.isdigit() and not 0 < int(place) <= width:
-        raise BindError(f"{clause} {place} names no column: the SELECT list has {width}.")
+    if width is not None and position.isdigit() and not 0 < int(position) <= width:
+        raise BindError(f"{clause} {position} names no column: the SELECT list has {width}.")
 
 
 def _without_empty(group: exp.Group) -> None:
@@ -146,10 +146,10 @@ def bind_distinct(
         return
     keys = distinct.args["on"]
     written = keys.expressions if isinstance(keys, exp.Tuple) else [keys.unnest()]
-    found = [one.unalias() for key in written for one in expand(key, scope)]
-    keys = exp.Tuple(expressions=found)
+    expanded = [one.unalias() for key in written for one in expand(key, scope)]
+    keys = exp.Tuple(expressions=expanded)
     distinct.set("on", keys)
-    _check_places(node, found, "DISTINCT ON")
+    _check_places(node, expanded, "DISTINCT ON")
     for key in keys.expressions:
         position = _alias_position(key, aliases) if outputs is not None else None
         key.replace(binder.expression(key, scope, ctes, aliases) if position is None else exp.Literal.number(position))
@@ -275,7 +275,7 @@ def _position_in_sides(node: exp.Expr, query: exp.Expr) -> int | None:
     if not isinstance(query, exp.SetOperation) or query.args.get("by_name"):
         return None
     for side in (query.this, query.expression):
-        found = _output_position(node, notes(side).outputs) or _position_in_sides(node, side)
-        if found is not None:
-            return found
+        position = _output_position(node, notes(side).outputs) or _position_in_sides(node, side)
+        if position is not None:
+            return position
     return None

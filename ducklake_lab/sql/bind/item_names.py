@@ -38,12 +38,12 @@ def _apart(names: Iterable[str]) -> Iterator[str]:
     """Yields the names, numbered where an earlier one is equal; ignores case."""
     numbers: dict[str, int] = {}
     for name in names:
-        folded, found = name.casefold(), name
-        while found.casefold() in numbers:
-            found = f"{name}_{numbers[folded]}"
+        folded, unique = name.casefold(), name
+        while unique.casefold() in numbers:
+            unique = f"{name}_{numbers[folded]}"
             numbers[folded] += 1
-        numbers[found.casefold()] = 1
-        yield found
+        numbers[unique.casefold()] = 1
+        yield unique
 
 
 def repeated(outputs: Outputs) -> list[str]:

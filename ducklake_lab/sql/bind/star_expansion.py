@@ -59,16 +59,16 @@ def _starred(star: exp.Expr, columns: Sequence[exp.Expr], scope: Scope) -> list[
         raise UnsupportedFeatureError("* ILIKE is not supported; use COLUMNS with a pattern.")
     by_name = {column.alias_or_name.casefold(): column for column in columns}
 
-    def known(node: exp.Expr) -> str:
+    def folded_name(node: exp.Expr) -> str:
         if node.name.casefold() not in by_name:
             tables = " nor ".join(relation.name for relation in scope.relations)
             identifier = node.this if isinstance(node.this, exp.Identifier) else node
             raise bind_error(f'{tables} has no column "{node.name}"', identifier, did_you_mean(node.name, by_name))
         return node.name.casefold()
 
-    excluded = [(known(node), _tables(node)) for node in star.args.get("except_") or []]
-    replaced = {known(node.args["alias"]): node for node in star.args.get("replace") or []}
-    renamed = [(known(node.this), _tables(node.this), node.alias) for node in star.args.get("rename") or []]
+    excluded = [(folded_name(node), _tables(node)) for node in star.args.get("except_") or []]
+    replaced = {folded_name(node.args["alias"]): node for node in star.args.get("replace") or []}
+    renamed = [(folded_name(node.this), _tables(node.this), node.alias) for node in star.args.get("rename") or []]
     if scope.frame is not None and any(len(tables) > 1 for _, tables, *_ in (*excluded, *renamed)):
         scope.frame.qualify((), None)
     _check_changes(star, columns)
@@ -183,13 +183,13 @@ def fields_of_row(value: exp.Expr) -> list[tuple[str, exp.Expr]]:
     kind = kind_of(struct)
     if kind is None or struct.find(exp.Anonymous, exp.Query) is not None or not all(name for name, _ in kind.children):
         return []
-    found: list[tuple[str, exp.Expr]] = []
+    fields: list[tuple[str, exp.Expr]] = []
     for name, child in kind.children:
         whole = struct.copy() if isinstance(struct, exp.Column | exp.Dot) else exp.Paren(this=struct.copy())
         field = exp.Dot(this=whole, expression=exp.to_identifier(name, quoted=True))
         notes(field).set_type(child)
-        found.append((name, field))
-    return found
+        fields.append((name, field))
+    return fields
 
 
 def has_star(node: exp.Expr) -> bool:

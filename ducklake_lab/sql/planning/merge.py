@@ -53,8 +53,8 @@ def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver) -> Quer
 
     def case(value: Callable[[MergeClause], exp.Expr | None], kind: DataType) -> exp.Expr:
         """Returns an expression with a value for each row by its clause; NULL for clauses without one."""
-        found = [(number, value(clause)) for number, clause in enumerate(op.clauses)]
-        ifs = [exp.If(this=_number(number), true=_cast(value, kind)) for number, value in found if value is not None]
+        values = [(number, value(clause)) for number, clause in enumerate(op.clauses)]
+        ifs = [exp.If(this=_number(number), true=_cast(value, kind)) for number, value in values if value is not None]
         return exp.Case(this=_branch(), ifs=ifs) if ifs else _cast(exp.Null(), kind)
 
     items = [_aliased(builder.branch(), _BRANCH), _aliased(builder.here(), _HERE)]
@@ -257,11 +257,11 @@ class _Values:
 
     def _column(self, name: str) -> Column:
         folded = name.casefold()
-        found = next((column for column in self.columns if column.name.casefold() == folded), None)
-        if found is None:
+        column = next((column for column in self.columns if column.name.casefold() == folded), None)
+        if column is None:
             hint = did_you_mean(name, [column.name for column in self.columns])
             raise BindError(f'{self.op.table.name} has no column "{name}", which MERGE INTO names.{hint}')
-        return found
+        return column
 
     def _arity(self, wanted: int, got: int) -> BindError:
         return BindError(f"MERGE INTO {self.op.table.name} needs {wanted} values, but {got} were supplied.")

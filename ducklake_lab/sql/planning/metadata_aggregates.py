@@ -76,5 +76,5 @@ def _rewrite(node: exp.Expr, source: Source, columns: dict[str, None], counted: 
 
 def _total(column: str) -> exp.Expr:
     total = exp.Anonymous(this="sum", expressions=[exp.column(exp.to_identifier(column, quoted=True))])
-    known = exp.Anonymous(this="coalesce", expressions=[total, exp.Literal.number(0)])
-    return exp.Cast(this=known, to=exp.DataType.build("BIGINT"))
+    or_zero = exp.Anonymous(this="coalesce", expressions=[total, exp.Literal.number(0)])
+    return exp.Cast(this=or_zero, to=exp.DataType.build("BIGINT"))

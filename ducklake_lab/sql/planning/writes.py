@@ -230,14 +230,14 @@ def targets(op: Insert, columns: Sequence[Column]) -> list[Column]:
     by_name = {column.name.casefold(): column for column in columns}
     chosen: list[Column] = []
     for index, name in enumerate(op.columns):
-        line, place = op.column_positions[index] if index < len(op.column_positions) else (None, None)
-        spot = f" (line {line}, column {place})" if line is not None else ""
+        line, column_number = op.column_positions[index] if index < len(op.column_positions) else (None, None)
+        spot = f" (line {line}, column {column_number})" if line is not None else ""
         column = by_name.get(name.casefold())
         if column is None:
-            hint = did_you_mean(name, [known.name for known in columns])
-            raise BindError(f'{op.table.name} has no column "{name}"{spot}.{hint}', line=line, column=place)
+            hint = did_you_mean(name, [column.name for column in columns])
+            raise BindError(f'{op.table.name} has no column "{name}"{spot}.{hint}', line=line, column=column_number)
         if column in chosen:
-            raise BindError(f'Column "{name}" is given twice{spot}.', line=line, column=place)
+            raise BindError(f'Column "{name}" is given twice{spot}.', line=line, column=column_number)
         chosen.append(column)
     return chosen
 
@@ -253,7 +253,7 @@ def matched_by_name(table: TableName, names: Sequence[str], columns: Sequence[Co
     for name in names:
         column = by_name.get(name.casefold())
         if column is None:
-            hint = did_you_mean(name, [known.name for known in columns])
+            hint = did_you_mean(name, [column.name for column in columns])
             raise BindError(
                 f'{table.name} has no column "{name}", which INSERT BY NAME got.{hint}',
                 line=table.line,
@@ -342,7 +342,7 @@ def assignments_of(
                 raise UnsupportedFeatureError("UPDATE … SET of a struct field is not supported yet.")
             column = by_name.get(column_node.name.casefold())
             if column is None:
-                hint = did_you_mean(column_node.name, [known.name for known in columns])
+                hint = did_you_mean(column_node.name, [column.name for column in columns])
                 raise bind_error(f'{table} has no column "{column_node.name}"', column_node.this, hint)
             if column.column_id in result:
                 raise bind_error(f'Column "{column_node.name}" is set twice', column_node.this)

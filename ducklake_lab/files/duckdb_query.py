@@ -49,7 +49,7 @@ _storage = Storage()
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class DuckDbQuery:
     """Rows as a query of DuckDB's, in the types they have in the lake.
 
     Attributes:
@@ -122,9 +122,9 @@ def is_direct(files: Iterable[ScanFile]) -> bool:
     return all(is_local(file.path) and file.data_file.encryption_key is None for file in files)
 
 
-def relation_of(
+def query_of(
     plan: ScanPlan, name: str, *, virtual: bool = False, located: bool = False, deleted: Sequence[DeletedRows] = ()
-) -> Relation:
+) -> DuckDbQuery:
     """Return the rows of a plan with direct files, under the table's columns, then virtual ones if asked for.
 
     Args:
@@ -162,9 +162,9 @@ def relation_of(
         kinds = [column.data_type.sql() for column in plan.columns] + ["BIGINT"] * 4 * wanted.virtual
         kinds += ["VARCHAR", "UBIGINT"] * located
         nulls = (f"CAST(NULL AS {kind}) AS {n}" for kind, n in zip(kinds, _quoted(wanted), strict=True))
-        return Relation(f"SELECT {', '.join(nulls)} LIMIT 0", {}, {})
+        return DuckDbQuery(f"SELECT {', '.join(nulls)} LIMIT 0", {}, {})
     tables = {table: rows for one in found for table, rows in one.tables.items()}
-    return Relation(" UNION ALL ".join(one.sql for one in found), tables, places)
+    return DuckDbQuery(" UNION ALL ".join(one.sql for one in found), tables, places)
 
 
 def alike(columns: Sequence[Column], files: Sequence[ScanFile]) -> list[Group]:
@@ -190,7 +190,7 @@ def rows_of(
     places: Mapping[str, str],
     wanted: Wanted,
     encryption: str | None = None,
-) -> Relation:
+) -> DuckDbQuery:
     """The rows of a group of files.
 
     Args:
@@ -278,7 +278,7 @@ def rows_of(
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     per_file = f", {quote_identifier(name)} AS f" if lists else ""
     sql = f"SELECT {selected} FROM read_parquet([{paths}], {options}{config}) AS r{per_file}{where}"
-    return Relation(sql, {name: pa.table(lists)} if lists else {}, places)
+    return DuckDbQuery(sql, {name: pa.table(lists)} if lists else {}, places)
 
 
 def _compared_as(column: Column, value: str, *, kept: bool) -> str:
@@ -315,7 +315,7 @@ def _bits(files: Sequence[ScanFile], found: Sequence[Positions]) -> tuple[npt.ND
     return words, starts
 
 
-def _inlined(name: str, columns: Sequence[Column], inlined: InlinedRows, first: int, wanted: Wanted) -> Relation:
+def _inlined(name: str, columns: Sequence[Column], inlined: InlinedRows, first: int, wanted: Wanted) -> DuckDbQuery:
     rows = inlined.rows
     held = {f"c{i}": rows.column(column.name) for i, column in enumerate(columns)}
     held |= {"row_id": rows.column(ROW_ID), "snapshot_id": rows.column(SNAPSHOT_ID)}
@@ -326,7 +326,7 @@ def _inlined(name: str, columns: Sequence[Column], inlined: InlinedRows, first: 
         held |= {"file_name": rows.column(FILE_NAME), "file_number": inlined.places(first)}
         values += ["file_name", "file_number"]
     selected = ", ".join(f"{value} AS {n}" for value, n in zip(values, _quoted(wanted), strict=True))
-    return Relation(f"SELECT {selected} FROM {quote_identifier(name)}", {name: with_shown(pa.table(held))}, {})
+    return DuckDbQuery(f"SELECT {selected} FROM {quote_identifier(name)}", {name: with_shown(pa.table(held))}, {})
 
 
 def _quoted(wanted: Wanted) -> list[str]:
