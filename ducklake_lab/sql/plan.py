@@ -290,8 +290,3 @@ class QueryPlan:
         if isinstance(self._translated, DuckLakeError):
             raise self._translated
         return self._translated
-
-    @property
-    def reads_tables(self) -> bool:
-        """Whether the plan reads any lake table; if not, DuckDB computes it in process."""
-        return any(source.kind == "table" for source in self.sources)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import pyarrow as pa
 
@@ -249,12 +250,8 @@ class SessionDatabase:
         """Returns the text of a temporary view; None if there is none."""
         if not self._holds_entries:
             return None
-        with self._turn.taken():
-            rows = self._open().execute(
-                "SELECT sql FROM duckdb_views() WHERE temporary AND NOT internal AND lower(view_name) = lower($1)",
-                [name],
-            )
-            return next((str(text) for (text,) in rows.fetchall()), None)
+        sql = "SELECT sql FROM duckdb_views() WHERE temporary AND NOT internal AND lower(view_name) = lower($1)"
+        return next((str(text) for (text,) in self._listed(sql, name)), None)
 
     def has(self, schema: str | None, name: str) -> bool:
         """Whether `memory` has a table or view with that name."""
@@ -262,42 +259,32 @@ class SessionDatabase:
 
     def variables(self) -> frozenset[str]:
         """Returns the names of variables from SET VARIABLE, in lower case."""
-        with self._turn.taken():
-            rows = self._open().execute("SELECT lower(name) FROM duckdb_variables()").fetchall()
-        return frozenset(name for (name,) in rows)
+        return frozenset(name for (name,) in self._listed("SELECT lower(name) FROM duckdb_variables()"))
 
     def is_attached(self, name: str) -> bool:
         """Whether a database with that name is attached here."""
         if name.casefold() in OWN_DATABASES:
             return True
-        if not self._holds_entries:
-            return False
-        with self._turn.taken():
-            rows = self._open().execute(
-                "SELECT 1 FROM duckdb_databases() WHERE lower(database_name) = lower($1)", [name]
-            )
-            return bool(rows.fetchall())
+        sql = "SELECT 1 FROM duckdb_databases() WHERE lower(database_name) = lower($1)"
+        return self._holds_entries and bool(self._listed(sql, name))
 
     def has_schema(self, schema: str) -> bool:
         """Whether `memory` has a schema with that name."""
-        if not self._holds_entries:
-            return False
-        with self._turn.taken():
-            rows = self._open().execute(
-                "SELECT 1 FROM duckdb_schemas() WHERE database_name = 'memory' AND lower(schema_name) = lower($1)",
-                [schema],
-            )
-            return bool(rows.fetchall())
+        sql = "SELECT 1 FROM duckdb_schemas() WHERE database_name = 'memory' AND lower(schema_name) = lower($1)"
+        return self._holds_entries and bool(self._listed(sql, schema))
 
     def _has(self, database: str, schema: str, name: str) -> bool:
+        sql = (
+            "SELECT 1 FROM (SELECT database_name, schema_name, table_name AS name FROM duckdb_tables() UNION ALL "
+            "SELECT database_name, schema_name, view_name FROM duckdb_views() WHERE NOT internal) "
+            "WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower(name) = lower($3)"
+        )
+        return bool(self._listed(sql, database, schema, name))
+
+    def _listed(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
+        """Returns the rows of a query of DuckDB's listings."""
         with self._turn.taken():
-            rows = self._open().execute(
-                "SELECT 1 FROM (SELECT database_name, schema_name, table_name AS name FROM duckdb_tables() UNION ALL "
-                "SELECT database_name, schema_name, view_name FROM duckdb_views() WHERE NOT internal) "
-                "WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower(name) = lower($3)",
-                [database, schema, name],
-            )
-            return bool(rows.fetchall())
+            return self._open().execute(sql, list(values)).fetchall()
 
     def use(self, parts: tuple[str, ...]) -> None:
         """Makes a database, or one of its schemas, the default for unqualified names; it may be a lake's."""

@@ -181,13 +181,6 @@ class Typing:
         known = tuple(kind for kind in kinds if kind is not None)
         return result_type(sql, known, self.settings) if len(known) == len(kinds) else None
 
-    def or_none(self, node: exp.Expr) -> Type:
-        """Returns the type as `of` does; None if DuckDB raises an error."""
-        try:
-            return self.of(node)
-        except DuckLakeError:
-            return None
-
     # Queries
 
     def query(self, node: exp.Expr, scopes: Scopes | None = None, ctes: Ctes | None = None) -> Sequence[Output]:
