@@ -291,7 +291,7 @@ def _columns_by_table(snapshot: Snapshot, connect: Connect) -> Callable[[int], t
     """Columns as `_columns` gives them, read when a table is first asked for; other commits may have been made since.
 
     Raises:
-        SnapshotNotFoundError: by what it gives, where all snapshots that have these entries were expired.
+        SnapshotNotFoundError: the returned function raises it if all snapshots with these entries have expired.
     """
     asked: set[int] = set()
     rest: Callable[[int], tuple[Column, ...]] | None = None

@@ -38,7 +38,7 @@ class LakeLocation:
         return self.uri if self.catalog_file is None else self.uri.replace(f"{self.folder}/", "")
 
     def exists(self) -> bool:
-        """Whether there may be a lake."""
+        """Returns whether there may be a lake."""
         return self.catalog_file is None or self.catalog_file.exists()
 
     def clear(self) -> None:

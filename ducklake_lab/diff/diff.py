@@ -115,7 +115,7 @@ class Diff:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the two states have the same rows and columns."""
+        """Return whether the two states have the same rows and columns."""
         return not self.summary.changed and not self.schema
 
     def rows(
@@ -290,7 +290,7 @@ def save(path: str | Path, made: Mapping[str, Callable[[], str]], what: str) -> 
 
     Args:
         made: makes the text, by the end of the name; two or more.
-        what: is saved, for people.
+        what: the saved thing, for messages.
 
     Raises:
         UsageError: the name ends otherwise, or the file cannot be written.

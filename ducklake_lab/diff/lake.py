@@ -110,7 +110,7 @@ class LakeDiff(Sequence[TableDiff]):
 
     @property
     def is_empty(self) -> bool:
-        """Whether all tables have the same rows and columns in both states."""
+        """Returns whether all tables have the same rows and columns in both states."""
         return not self._tables
 
     def to_dict(self) -> dict[str, Any]:

@@ -55,7 +55,7 @@ class Rows(ABC):
 
     @property
     def is_on_spark(self) -> bool:
-        """Whether the rows are fetched from Spark before this process reads them."""
+        """Returns whether the rows are fetched from Spark before this process reads them."""
         return False
 
     @property

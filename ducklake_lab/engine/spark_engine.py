@@ -132,7 +132,7 @@ class SparkEngine:
             self._seen_alive = None
 
     def has_workers(self) -> bool:
-        """Whether Python workers can run DuckDB; assumed before Spark runs."""
+        """Returns whether Python workers can run DuckDB; assumed before Spark runs."""
         if self.session is None:
             return True
         from ducklake_lab.spark.workers import packages
@@ -234,7 +234,7 @@ class SparkEngine:
 
 
 def _was_interrupted(error: BaseException) -> bool:
-    """Whether a KeyboardInterrupt caused the error: PySpark replaces it by the job's end when it fetches rows."""
+    """Returns whether a KeyboardInterrupt caused the error: PySpark replaces it by the job's end when it fetches rows."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, KeyboardInterrupt):

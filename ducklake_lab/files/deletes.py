@@ -111,7 +111,7 @@ def delete_positions(
 
 
 def _starts_anew(file: ScanFile, earlier: Deletions, options: DeleteOptions) -> bool:
-    """Whether the earlier delete file ends, and the new one needs no snapshot ids.
+    """Return whether the earlier delete file ends, and the new one needs no snapshot ids.
 
     The earlier one goes on being read for the snapshots before. But where the catalog has deletions from its time, moving
     these into a file makes one that begins then.
@@ -225,7 +225,7 @@ def _stored(
     folder: str,
     storage: Storage,
 ) -> WrittenDeletes:
-    """The delete file, written under its path; it gets its sizes."""
+    """Write the delete file under its path; return it with its sizes."""
     assert deletes.path is not None
     path = join(folder, deletes.path)
     storage.make_folder(path.rpartition("/")[0])

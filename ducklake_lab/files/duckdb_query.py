@@ -81,7 +81,7 @@ def unreadable(error: duckdb.Error, places: Mapping[str, str], *, encrypted: boo
 
 
 def _is_whole(place: str) -> bool:
-    """Whether all values of a file can be read."""
+    """Return whether all values of a file can be read."""
     with in_memory(threads=1) as connection:
         try:
             connection.execute("SELECT count(COLUMNS(*)) FROM read_parquet($1)", [place])
@@ -103,7 +103,7 @@ class Wanted:
     """Columns and rows to read from some files.
 
     Attributes:
-        names: what the columns are called.
+        names: the names of the columns.
         virtual: the virtual columns follow.
         numbers: the number of each file by its id; where given, two columns follow that say where a row is.
         keep_deleted: only the rows at deleted positions, rather than only the others.
@@ -118,7 +118,7 @@ class Wanted:
 
 
 def is_direct(files: Iterable[ScanFile]) -> bool:
-    """Whether DuckDB reads files where they are: none is remote or encrypted."""
+    """Return whether DuckDB reads files where they are: none is remote or encrypted."""
     return all(is_local(file.path) and file.data_file.encryption_key is None for file in files)
 
 
@@ -128,7 +128,7 @@ def query_of(
     """Return the rows of a plan with direct files, under the table's columns, then virtual ones if asked for.
 
     Args:
-        name: what the names of its tables begin with.
+        name: prefix of the names of its tables.
         virtual: the virtual columns follow.
         located: and then those that say where a row is.
         deleted: more rows, of files that are read where they are too.

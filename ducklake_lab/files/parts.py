@@ -138,7 +138,7 @@ def of_other_types(columns: Sequence[Column], files: Iterable[ScanFile], storage
 
 
 def holds_type(column: Column, file: ScanFile, storage: Storage) -> bool:
-    """Whether a file certainly holds a column in the type that the table has now.
+    """Returns whether a file certainly holds a column in the type that the table has now.
 
     Raises:
         DataFileError: the file cannot be read.
@@ -149,7 +149,7 @@ def holds_type(column: Column, file: ScanFile, storage: Storage) -> bool:
 
 
 def _may_differ(part: Column, file: ScanFile) -> bool:
-    """Whether a file may hold a column, or a part of one, otherwise than the table has it.
+    """Returns whether a file may hold a column, or a part of one, otherwise than the table has it.
 
     A transaction may alter a column after it wrote the file. Rewritten files, which have no first row id, keep the columns
     of older ones.
@@ -159,7 +159,7 @@ def _may_differ(part: Column, file: ScanFile) -> bool:
 
 
 def _may_be_newer(part: Column, file: ScanFile) -> bool:
-    """Whether a part may have got its name or type after a file was written, other than in the same transaction."""
+    """Returns whether a part may have a name or type that is younger than a file, and of another transaction."""
     written = file.data_file.begin_snapshot
     if part.begin_snapshot is None or part.begin_snapshot > written:
         return True

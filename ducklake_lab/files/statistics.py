@@ -73,7 +73,7 @@ def _statistics(column: Column, report: Report) -> ColumnStats:
 
 
 def _is_exact(column: Column, report: Report, name: str) -> bool | None:
-    """Whether a bound is a value of the file; None where that is not known.
+    """Returns whether a bound is a value of the file; None where that is not known.
 
     DuckDB 2.0 reports it. From 1.5 a long bound may be cut, and any maximum may be what a cut left of it.
     """

@@ -65,7 +65,7 @@ def _fields(
 
 
 def _all_typed(untyped: Mapping[str, str]) -> bool:
-    """Whether no row keeps the field as bytes; 00 is a variant's NULL."""
+    """Returns whether no row keeps the field as bytes; 00 is a variant's NULL."""
     nothing = untyped.get("null_count") is not None and untyped.get("null_count") == untyped.get("num_values")
     return nothing or untyped.get("min") == untyped.get("max") == "00"
 

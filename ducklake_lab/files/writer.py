@@ -59,7 +59,7 @@ def write_rows(
 
     Raises:
         UnsupportedFeatureError: a partition key cannot be computed here; nothing was written.
-        ConstraintError: a row has NULL in a column that is NOT NULL; what was written is removed.
+        ConstraintError: a row has NULL in a column that is NOT NULL; the written files are removed.
     """
     if rows.num_rows == 0:
         return []
@@ -106,7 +106,7 @@ class Writer:
 
     Attributes:
         keeps_ids: the rows come with their row ids, which the file holds.
-        keeps_snapshots: likewise with the ids of the snapshots that inserted them.
+        keeps_snapshots: the files hold the ids of the snapshots that inserted the rows.
         convert: gives the SQL that makes a value of a type of what the rows hold; by default they hold the Arrow forms.
         is_new: the rows are new to the table. A NULL in a column that is NOT NULL is an error where no statistics count
             it; `check_statistics` looks at the others. Old rows that only move may be older than the constraint.

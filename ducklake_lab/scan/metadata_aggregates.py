@@ -35,7 +35,7 @@ def digest(
     Args:
         columns: those whose extremes are wanted.
         counted: those whose values are counted.
-        rows: the name of the column that counts rows; before a column's name, of the one that counts its values.
+        rows: the name of the column that counts rows; its prefix makes the names of columns that count values.
     """
     if any(file.is_bounded or _is_implausible(file) for file in plan.files):
         return None
@@ -73,7 +73,7 @@ def _inlined(plan: ScanPlan, like: pa.Table, counted: Sequence[Column], rows: st
 
 
 def _is_implausible(file: ScanFile) -> bool:
-    """Whether a file is too small for the rows that the catalog gives it; then the file itself says how many it has."""
+    """Return whether a file is too small for the rows that the catalog gives it; its footer then has their number."""
     return file.data_file.record_count > min(_MOST_ROWS, file.data_file.file_size_bytes * _MOST_ROWS_PER_BYTE)
 
 

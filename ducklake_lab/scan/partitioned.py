@@ -46,7 +46,7 @@ UNPARTITIONED = Partitioning({})
 def may_hold(
     column: Column, transforms: Mapping[str, str | None], predicate: Comparison | InList | NullTest | StartsWith
 ) -> bool:
-    """Whether a file may hold a row for which the predicate, on this column, is true."""
+    """Returns whether a file may hold a row for which the predicate, on this column, is true."""
     keys = [(parse_transform(transform), key) for transform, key in transforms.items()]
     is_null = isinstance(predicate, NullTest) and predicate.is_null
     if not all(transform.may_be_null(key, is_null=is_null) for transform, key in keys):

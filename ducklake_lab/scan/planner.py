@@ -237,7 +237,7 @@ def _with_others(file: ScanFile, others: Sequence[DeleteFile | None], folder: st
 
 
 def may_name_snapshots(data_file: DataFile, delete: DeleteFile | None) -> bool:
-    """Whether a delete file may have the snapshot ids of its deletions.
+    """Return whether a delete file may have the snapshot ids of its deletions.
 
     One written together with a file of rows of several snapshots has them, though its `partial_max` does not say so.
     """

@@ -92,7 +92,7 @@ def _in_other_buckets(
     predicate: Comparison | InList | NullTest | StartsWith,
     column: Column,
 ) -> Condition | None:
-    """Whether no constant falls into a file's bucket; bounds do not distinguish buckets."""
+    """Returns whether no constant falls into a file's bucket; bounds do not distinguish buckets."""
     if isinstance(predicate, InList):
         constants = predicate.values
     elif isinstance(predicate, Comparison) and predicate.op == "=":
@@ -137,7 +137,7 @@ def _cannot_match(
 
 
 def _beyond(predicate: Comparison | InList | StartsWith, kind: DataType, bounds: _Bounds) -> Condition | None:
-    """Whether the constants lie outside of the bounds."""
+    """Returns whether the constants lie outside of the bounds."""
     if isinstance(predicate, StartsWith):
         return bounds.no_prefix(predicate.prefix)
     if isinstance(predicate, InList):
@@ -182,17 +182,17 @@ class _Bounds:
         self._backend = backend
 
     def above(self, value: Scalar) -> Condition | None:
-        """Whether all values are greater than one."""
+        """Returns whether all values are greater than one."""
         low, constant = self._form(self.stats.c.min_value), self._constant(value, 1)
         return sa.and_(low[0] > constant, *low[1:]) if low is not None and constant is not None else None
 
     def below(self, value: Scalar) -> Condition | None:
-        """Whether all values are less than one."""
+        """Returns whether all values are less than one."""
         high, constant = self._form(self.stats.c.max_value), self._constant(value, -1)
         return sa.and_(high[0] < constant, *high[1:]) if high is not None and constant is not None else None
 
     def no_prefix(self, prefix: str) -> Condition | None:
-        """Whether no value begins so."""
+        """Returns whether no value begins so."""
         if self._kind.name not in ("varchar", "uuid") or _is_odd(prefix):
             return None
         start = self._ordered(sa.func.substr(self.stats.c.min_value, 1, len(prefix)))
@@ -285,5 +285,5 @@ def _cast_whole(element: _Whole, compiler: SQLCompiler, **options: Any) -> str:
 
 
 def _is_odd(text: str) -> bool:
-    """Whether a database may refuse or cut a text."""
+    """Returns whether a database may refuse or cut a text."""
     return "\0" in text or any("\ud800" <= character <= "\udfff" for character in text)

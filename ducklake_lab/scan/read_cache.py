@@ -1,4 +1,4 @@
-"""Cache of what was read from files, for the next statement: files never change."""
+"""Cache of footers and delete files for the next statement: files never change."""
 
 from __future__ import annotations
 

@@ -237,7 +237,7 @@ class _Counting:
         return deletions
 
     def _matters(self, file: _Deletions) -> bool:
-        """Whether a snapshot that is asked for deleted from the file, or ended it."""
+        """Return whether a snapshot that is asked for deleted from the file, or ended it."""
         return (
             self._asked(file.end)
             or any(self._asked(number) for number in file.inlined)

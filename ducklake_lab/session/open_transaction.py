@@ -196,7 +196,7 @@ def run_preview(transactions: Transactions, engine: SparkEngine, run: Callable[[
         if transaction is not None and transaction.expired:
             raise UsageError("A preview does not show snapshots that expire; dry_run => true lists them.")
         if transaction is not None and transaction.new_options and not transaction.has_changes:
-            raise UsageError("These statements set options of the lake only, of which there is no preview.")
+            raise UsageError("The transaction only sets options of the lake, which have no preview.")
         if transaction is None or not transaction.has_changes:
             raise UsageError("These statements change nothing, so there is nothing to preview.")
         return Preview(transactions, transaction, OpenTransaction(transactions, engine).diffs())

@@ -42,7 +42,7 @@ _NAME = re.compile(r"\bsecret\s+(?:if\s+not\s+exists\s+)?\w+\s*\(", re.IGNORECAS
 
 
 def may_hold_secret(text: str) -> bool:
-    """Whether SQL text or a URI may hold a secret, even with typos."""
+    """Returns whether SQL text or a URI may hold a secret, even with typos."""
     signs = _SIGNS.search(text) is not None
     return signs and (_PLAIN.fullmatch(text) is None or _ANOTHER.search(text) is not None)
 
@@ -121,7 +121,7 @@ def _chain(error: BaseException | None) -> list[str]:
 
 
 def _is_of_duckdb(error: BaseException | None) -> bool:
-    """Whether an error is, or was caused by, one of DuckDB's, whose text repeats the statement."""
+    """Returns whether an error is, or was caused by, one of DuckDB's, whose text repeats the statement."""
     while error is not None:
         if isinstance(error, duckdb.Error):
             return True

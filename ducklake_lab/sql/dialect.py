@@ -243,7 +243,7 @@ class DuckLakeSql(DuckDB):
             return self._parse_order(self._parse_respect_or_ignore_nulls(value))
 
         def _takes_lambda(self, index: int) -> bool:
-            """Whether the argument at a token may be a lambda: only after the list, in functions of lists."""
+            """Returns whether the argument at a token may be a lambda: only after the list, in functions of lists."""
             depth, at, is_first = 0, index - 1, True
             while at > 0 and depth >= 0:
                 kind = self._tokens[at].token_type
@@ -354,7 +354,7 @@ class DuckLakeSql(DuckDB):
             return super()._parse_bracket_key_value(is_map)
 
         def _brace_of_struct(self) -> bool:
-            """Whether the innermost open brace belongs to a struct, not to a map."""
+            """Returns whether the innermost open brace belongs to a struct, not to a map."""
             depth, at = 0, self._index
             while at and depth >= 0:
                 at -= 1

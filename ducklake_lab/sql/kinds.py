@@ -1,4 +1,4 @@
-"""Types of bound expressions: those of columns, and what DuckDB makes of them."""
+"""Types of bound expressions, which DuckDB determines from the types of columns."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class Output:
 
     Attributes:
         type: None if unknown.
-        value: what computes it; see `kinds`.
+        value: its expression; see `kinds`.
     """
 
     name: str
@@ -95,7 +95,7 @@ class Relation:
         return _USER_VIRTUAL.get(folded) or (folded if folded in VIRTUAL_COLUMNS else None)
 
     def matches(self, parts: list[str]) -> bool:
-        """Whether `[catalog.][schema.]name`, or `catalog.name`, names this relation."""
+        """Returns whether `[catalog.][schema.]name`, or `catalog.name`, names this relation."""
         folded = [part.casefold() for part in parts]
         if folded[-1] != self.name.casefold():
             return False
@@ -113,7 +113,7 @@ class Relation:
 
 
 def _is_row_feed(source: Source) -> bool:
-    """Whether a function returns rows of a table, with the same virtual columns."""
+    """Returns whether a function returns rows of a table, with the same virtual columns."""
     return source.kind == "function" and source.name.name.casefold().removeprefix("ducklake_") in (
         "table_insertions",
         "table_deletions",

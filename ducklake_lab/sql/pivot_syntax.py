@@ -1,4 +1,4 @@
-"""Bounds what a written PIVOT costs: the base parser makes a name for each combination of its values."""
+"""Bounds the cost of a written PIVOT: the base parser makes a name for each combination of its values."""
 
 from __future__ import annotations
 

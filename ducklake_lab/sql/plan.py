@@ -21,7 +21,7 @@ MOST_EXPANSIONS = 1000
 SOURCE_PREFIX = "ducklake_src_"
 #: Prefix of names of macros in the session's database that a plan needs.
 MACRO_PREFIX = "ducklake_macro_"
-#: What names of sources begin with that stand in parentheses of a text: an expression with a query is named by it.
+#: Prefix of sources in parentheses of a text: DuckDB names an expression with a query by its text.
 NAMED_PREFIX = "ducklake_named_"
 _NAMED = re.compile(rf'({NAMED_PREFIX}\w+)( AS (?:"(?:[^"]|"")*"|\w+))?')
 
@@ -96,7 +96,7 @@ class Resolver(Protocol):
         """Returns the columns of a lake's table function; None if it is none."""
 
     def owns(self, name: TableName) -> bool:
-        """Whether a name belongs to the session's own database, not to a lake."""
+        """Returns whether a name belongs to the session's own database, not to a lake."""
 
     def temporary_view(self, name: TableName) -> StoredView | None:
         """Returns the session's own view with that name, which hides tables of lakes."""
@@ -168,7 +168,7 @@ class Source:
         query: the DuckDB SQL of a local source; only Spark needs it as a view.
         stored: the text of a view or macro names the source.
         keys: join keys implied by the query; rows without a match in one of them may be skipped.
-        is_shared: it has neither.
+        is_shared: several parts of the query read it; it has neither predicate nor keys.
     """
 
     view: str
@@ -187,7 +187,7 @@ class Source:
     is_shared: bool = False
 
     def share(self) -> None:
-        """Drops what implies its relevant rows: several parts of the query read it, with conditions of their own."""
+        """Drops its predicate and keys: several parts of the query read it, each with conditions of its own."""
         self.is_shared, self.predicate, self.keys = True, None, ()
 
 
@@ -235,7 +235,7 @@ class QueryPlan:
         digest: a query that the catalog alone can answer; None if rows are needed.
         types: DuckDB's type names of the columns, if every column is exactly of its type.
         macros: names of the macros that `duckdb_sql` calls, by their parameters and body.
-        written: what the text has for a source, by its view, and whether an alias was added to it.
+        written: the text of a source, by its view, and whether an alias was added to it.
     """
 
     sources: tuple[Source, ...]
@@ -249,7 +249,7 @@ class QueryPlan:
     macros: Mapping[str, str] = field(default_factory=dict)
 
     def named(self, column: str) -> str:
-        """A column's name with what the text has for the sources in it, as DuckDB prints it."""
+        """Returns a column's name with the texts of its sources, as DuckDB prints it."""
 
         def shown(found: re.Match[str]) -> str:
             text, is_added = self.written.get(found[1], (found[1], False))

@@ -62,7 +62,7 @@ class Scope:
 
     @property
     def open(self) -> bool:
-        """Whether a relation has unknown columns."""
+        """Returns whether a relation has unknown columns."""
         return any(relation.columns is None for relation in self.relations)
 
     def around(self) -> Iterator[Scope]:

@@ -129,7 +129,7 @@ class EntryWriter:
         )
 
     def _write_columns(self, table_id: int, before: Sequence[Column], after: Sequence[Column]) -> tuple[bool, bool]:
-        """Whether any row was written, and whether inlined rows need a table with other columns now."""
+        """Returns whether any row was written, and whether inlined rows need a table with other columns now."""
         old = dict(_rows_of(before))
         new = dict(_rows_of(after))
         ended = [column_id for column_id, row in old.items() if new.get(column_id) != row]

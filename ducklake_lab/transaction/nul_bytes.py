@@ -22,7 +22,7 @@ _NUL = "\0"
 
 
 def can_inline_rows(columns: Sequence[Column], rows: pa.Table, backend: Backend) -> bool:
-    """Whether rows of a table that takes inlined rows fit: nested values are texts there, other texts are bytes."""
+    """Returns whether rows fit an inlined data table: nested values are texts there, other texts are bytes."""
     if backend != "postgresql":
         return True
     return not any(

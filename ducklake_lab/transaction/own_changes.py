@@ -105,7 +105,7 @@ def _comments(view: View) -> tuple[str | None, Mapping[str, str | None]]:
 
 
 def _named(kind: str, transaction: Transaction, entry: Table | View) -> Iterator[OwnChange]:
-    """The names that an entry had in the transaction, of which it keeps the last."""
+    """The names that an entry had in the transaction; it keeps the last."""
     for name in transaction.former_names.get(entry_id(entry), ()):
         yield OwnChange(Change(kind, name), excludes=False)
     yield OwnChange(Change(kind, (*transaction.state.schema_of(entry).parts, entry.name)))

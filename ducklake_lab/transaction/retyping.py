@@ -88,6 +88,6 @@ def _widen(
 
 
 def _is_same(text: str, source: DataType, target: DataType) -> bool:
-    """Whether a text means the same value in both types."""
+    """Returns whether a text means the same value in both types."""
     texts: Sequence[str] = [text]
     return respelled(texts, source, target)[text] == respelled(texts, target, target)[text]

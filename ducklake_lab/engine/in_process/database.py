@@ -103,7 +103,7 @@ class SessionDatabase:
             return [(str(row[0]), str(row[1])) for row in connection.execute(f"DESCRIBE {text}").fetchall()]
 
     def is_row_by_row(self, query: str, view: str) -> bool:
-        """Whether a query can run on parts of the view's rows; see `in_process.row_by_row`."""
+        """Returns whether a query can run on parts of the view's rows; see `in_process.row_by_row`."""
         with self._reading(query) as (connection, text):
             return is_row_by_row(connection, text, view)
 
@@ -203,11 +203,11 @@ class SessionDatabase:
         fault = str(error).partition("\n")[0].rpartition("Error: ")[2].rstrip(". ")
         return SqlError(
             f"DuckDB {duckdb.__version__} has a fault that this statement meets: {fault}. Write it in another way. "
-            "Tables, views, macros, variables and settings of the session are gone; lakes are as they were."
+            "Tables, views, macros, variables and settings of the session are lost; lakes are unchanged."
         )
 
     def _aborted(self, connection: duckdb.DuckDBPyConnection) -> bool:
-        """Whether a transaction is open in which a statement failed; only ROLLBACK is possible then."""
+        """Returns whether a transaction is open in which a statement failed; only ROLLBACK is possible then."""
         if not self._in_transaction:
             return False
         try:
@@ -243,7 +243,7 @@ class SessionDatabase:
         self._holds_entries = True
 
     def has_temporary(self, name: str) -> bool:
-        """Whether a temporary table or view has that name; it hides all others."""
+        """Returns whether a temporary table or view has that name; it hides all others."""
         return self._holds_entries and self._has("temp", "main", name)
 
     def temporary_view(self, name: str) -> str | None:
@@ -254,7 +254,7 @@ class SessionDatabase:
         return next((str(text) for (text,) in self._listed(sql, name)), None)
 
     def has(self, schema: str | None, name: str) -> bool:
-        """Whether `memory` has a table or view with that name."""
+        """Returns whether `memory` has a table or view with that name."""
         return self._holds_entries and self._has("memory", schema or "main", name)
 
     def variables(self) -> frozenset[str]:
@@ -262,14 +262,14 @@ class SessionDatabase:
         return frozenset(name for (name,) in self._listed("SELECT lower(name) FROM duckdb_variables()"))
 
     def is_attached(self, name: str) -> bool:
-        """Whether a database with that name is attached here."""
+        """Returns whether a database with that name is attached here."""
         if name.casefold() in OWN_DATABASES:
             return True
         sql = "SELECT 1 FROM duckdb_databases() WHERE lower(database_name) = lower($1)"
         return self._holds_entries and bool(self._listed(sql, name))
 
     def has_schema(self, schema: str) -> bool:
-        """Whether `memory` has a schema with that name."""
+        """Returns whether `memory` has a schema with that name."""
         sql = "SELECT 1 FROM duckdb_schemas() WHERE database_name = 'memory' AND lower(schema_name) = lower($1)"
         return self._holds_entries and bool(self._listed(sql, schema))
 
@@ -333,7 +333,7 @@ def _own_settings(columns: str) -> tuple[str, ...]:
 
 
 def is_syntax(sql: str) -> bool:
-    """Whether DuckDB can parse a text."""
+    """Returns whether DuckDB can parse a text."""
     try:
         check_syntax(sql)
     except SqlSyntaxError:
@@ -342,7 +342,7 @@ def is_syntax(sql: str) -> bool:
 
 
 def _breaks_off(sql: str, word: str) -> bool:
-    """Whether a text is incomplete after its last word; DuckDB 2.0 reports only a plain syntax error then."""
+    """Returns whether a text is incomplete after its last word; DuckDB 2.0 reports only a plain syntax error then."""
     is_last = bool(word) and sql.rstrip("; \t\n").endswith(word)
     is_bare = word.casefold() in reserved_words() or not word.isidentifier()
     return is_last and is_bare and (is_syntax(f"{sql} x") or is_syntax(f"{sql} BY x"))

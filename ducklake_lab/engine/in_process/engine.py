@@ -44,7 +44,7 @@ _CHANGES = frozenset(
     }
 )
 _RETURNING = re.compile(r"\bRETURN(ING|_FILES|_STATS)\b", re.IGNORECASE)
-#: What the name of a plan's macro has before the name of the lake's macro.
+#: Prefix of a plan's macro before the name of the lake's macro.
 _OWN_MACRO = re.compile(rf"{MACRO_PREFIX}[0-9a-f]+_[0-9]+_")
 _NO_FILES = re.compile(r'No files found that match the pattern (".*")')
 
@@ -219,7 +219,7 @@ def _marked(rows: pa.Table, names: Sequence[str], kinds: Sequence[DataType | Non
 
 
 def _changes_rows(sql: str) -> bool:
-    """Whether a statement returns the number of changed rows, which DuckDB loses for a relation."""
+    """Returns whether a statement returns the number of changed rows, which DuckDB loses for a relation."""
     if _RETURNING.search(sql):
         return False
     statements = duckdb.extract_statements(sql)

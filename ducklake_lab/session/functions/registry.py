@@ -88,7 +88,7 @@ class Function:
     effects: Effects = "none"
 
     def acts(self, call: Call) -> bool:
-        """Whether a call has effects; a `dry_run` call has none."""
+        """Returns whether a call has effects; a `dry_run` call has none."""
         return self.effects != "none" and call.named("dry_run") is not True
 
     def check(self, call: Call) -> None:
@@ -112,7 +112,7 @@ class Functions:
         self._by_name = functions
 
     def knows(self, catalog: str | None, schema: str | None, name: str) -> bool:
-        """Whether a name may be a function of a lake: `lake.f`, `ducklake_f`, or `f` in the current lake."""
+        """Returns whether a name may be a function of a lake: `lake.f`, `ducklake_f`, or `f` in the current lake."""
         alias = catalog or schema
         if alias is not None:
             return self._lakes.find(alias) is not None
@@ -175,7 +175,7 @@ class Functions:
     def acts(
         self, catalog: str | None, schema: str | None, name: str, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> bool:
-        """Whether a call has effects; False for an unknown function."""
+        """Returns whether a call has effects; False for an unknown function."""
         found = self._find(catalog, schema, name, args, kwargs)
         return found is not None and found[0].acts(found[1])
 

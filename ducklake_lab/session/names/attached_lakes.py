@@ -101,7 +101,7 @@ class Lakes:
 
     @property
     def at_home(self) -> bool:
-        """Whether unqualified names belong to the session's own database."""
+        """Returns whether unqualified names belong to the session's own database."""
         return self._current is None
 
     def leave(self) -> None:
@@ -210,7 +210,7 @@ class Lakes:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a BEGIN pins the snapshots of all lakes."""
+        """Returns whether a BEGIN pins the snapshots of all lakes."""
         return self.reads.held
 
     def state(self, lake: Lake, at: At = None) -> CatalogState:

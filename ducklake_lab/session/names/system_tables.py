@@ -98,7 +98,7 @@ class SystemTables:
             self._known = outer
 
     def is_function(self, name: str) -> bool:
-        """Whether a function's listing includes entries of lakes."""
+        """Returns whether a function's listing includes entries of lakes."""
         return name.casefold() in self._functions
 
     def columns(self, name: str) -> tuple[tuple[str, DataType], ...]:

@@ -33,7 +33,7 @@ class Drawable(Protocol):
 
     @property
     def partial(self) -> bool:
-        """Whether the rows are only the first part of a result."""
+        """Returns whether the rows are only the first part of a result."""
 
     @property
     def total(self) -> int:

@@ -18,7 +18,7 @@ KINDS = "a Spark, pandas or Polars DataFrame, an Arrow table, or a result"
 
 
 def is_rows(value: object) -> bool:
-    """Whether SQL can read a value as a table."""
+    """Returns whether SQL can read a value as a table."""
     if isinstance(value, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         return True
     if isinstance(value, Result):
@@ -127,7 +127,7 @@ def _check_digits(rows: pa.Table, frame: str) -> None:
 
 
 def _is_cut(kind: pa.DataType) -> bool:
-    """Whether DuckDB reads an Arrow type with nanoseconds as one with microseconds."""
+    """Returns whether DuckDB reads an Arrow type with nanoseconds as one with microseconds."""
     return pa.types.is_duration(kind) or (pa.types.is_timestamp(kind) and kind.tz is not None)
 
 
@@ -166,7 +166,7 @@ def _with_microseconds(kind: pa.DataType) -> pa.DataType:
 
 
 def _is_frame(value: object, package: str, kind: str = "DataFrame") -> bool:
-    """Whether a value is a DataFrame of a package; does not import the package."""
+    """Returns whether a value is a DataFrame of a package; does not import the package."""
     return any(
         parent.__name__ == kind and parent.__module__.partition(".")[0] == package for parent in type(value).__mro__
     )

@@ -104,7 +104,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _is_json(text: str) -> bool:
-    """Whether a text is valid JSON; JSON columns of files may hold other text."""
+    """Returns whether a text is valid JSON; JSON columns of files may hold other text."""
     try:
         json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):

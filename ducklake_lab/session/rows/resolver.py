@@ -123,7 +123,7 @@ class NameResolver:
         )
 
     def is_log(self, name: op.TableName, args: Sequence[object]) -> bool:
-        """Whether a call reads the log of catalog queries, a log type that DuckDB does not know."""
+        """Returns whether a call reads the log of catalog queries, a log type that DuckDB does not know."""
         return (
             name.schema is None
             and name.name.casefold() == "duckdb_logs_parsed"
@@ -190,7 +190,7 @@ class NameResolver:
         return self._lakes.entry(name.catalog, name.schema, name.name, self.moment(at))
 
     def owns(self, name: op.TableName) -> bool:
-        """Whether a name is in the session's own database, in DuckDB's search order: temp, then the current one."""
+        """Returns whether the session's own database has a name, in DuckDB's search order: temp, then the current one."""
         if self._listing(name) is not None:
             return False
         if name.catalog is not None:
@@ -226,7 +226,7 @@ class NameResolver:
         return [(name, type_or_none(kind)) for name, kind in columns]
 
     def is_metadata_table(self, name: op.TableName) -> bool:
-        """Whether a name is a table of a lake's catalog database."""
+        """Returns whether a name is a table of a lake's catalog database."""
         return self._metadata_lake(name) is not None
 
     def _metadata_lake(self, name: op.TableName) -> Lake | None:
@@ -327,7 +327,7 @@ class NameResolver:
         return self._by_variable[key]
 
     def _is_here(self, name: op.TableName) -> bool:
-        """Whether the current database, which is no lake, has a table with that name."""
+        """Returns whether the current database, which is no lake, has a table with that name."""
         try:
             self._database.describe(f"FROM {quote_identifier(name.name)}")
         except DuckLakeError:

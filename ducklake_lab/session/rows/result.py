@@ -130,12 +130,12 @@ class Result:
 
     @property
     def in_process(self) -> bool:
-        """Whether the rows are in this process, or will be computed in it."""
+        """Returns whether the rows are in this process, or will be computed in it."""
         return self._table is not None or (self._rows is not None and not self._rows.is_on_spark)
 
     @property
     def differs_by_run(self) -> bool:
-        """Whether a second computation may give other values, as with `now()` on Spark."""
+        """Returns whether a second computation may give other values, as with `now()` on Spark."""
         return self._rows is not None and not self.in_process and differs_by_run(self.text)
 
     def arrow(self) -> pa.Table:
@@ -220,7 +220,7 @@ class Result:
             UsageError: it is not the result of a query, or two of its columns have the same name.
         """
         if not self.text:
-            raise UsageError("Only the rows of a query can be looked through; write AT (VERSION => …) in it, not at=….")
+            raise UsageError("Only the rows of a query can be viewed; write AT (VERSION => …) in it, not at=….")
         # names in SQL are case-insensitive
         name, times = Counter(column.casefold() for column in self.columns).most_common(1)[0]
         if times > 1:

@@ -83,7 +83,7 @@ def csv_lines(rows: pa.Table, time_zone: str) -> Iterator[str]:
 
 
 def writes_excel() -> bool:
-    """Whether the package that writes Excel files is installed."""
+    """Returns whether the package that writes Excel files is installed."""
     try:
         import openpyxl  # noqa: F401
     except ImportError:

@@ -107,7 +107,7 @@ class RowsView:
 
     @property
     def partial(self) -> bool:
-        """Whether only some of the rows are held, because there are too many."""
+        """Returns whether only some of the rows are held, because there are too many."""
         return self._all()[1]
 
     @property
@@ -197,8 +197,8 @@ class RowsView:
 
         if self.partial and not part:
             raise UsageError(
-                f"{self.title} has more than the {self.total:,} rows that are looked through: save(path, part=True) writes "
-                "what passes of them, and COPY (…) TO 'file' with the view's sql all."
+                f"{self.title} has more than the {self.total:,} rows that were read: save(path, part=True) writes "
+                "those that pass, and COPY (…) TO 'file' with the view's sql writes all."
             )
         saving.save(self.page(0, self.passing), os.fspath(path), self.time_zone)
         return self.passing

@@ -249,7 +249,7 @@ def _rename_column(transaction: Transaction, table: Table, statement: op.RenameC
 
 
 def _keeps_defaults(transaction: Transaction) -> bool:
-    """Whether a struct field keeps its defaults when its name or type changes."""
+    """Returns whether a struct field keeps its defaults when its name or type changes."""
     return versions.is_since(transaction.lake.version, "1.1")
 
 

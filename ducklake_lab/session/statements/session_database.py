@@ -60,7 +60,7 @@ class LocalStatements:
         self._engine = engine
 
     def owns(self, statement: op.Statement) -> bool:
-        """Whether a statement creates, changes or drops an entry of the session's own database."""
+        """Returns whether a statement creates, changes or drops an entry of the session's own database."""
         if isinstance(statement.operation, op.InsertLiterals):
             return self._sources.names.owns(statement.operation.table)
         target = target_of(statement.sql)
@@ -248,7 +248,7 @@ class LocalStatements:
 
 
 def _prints_profiles(setting: Setting | None, words: Sequence[str]) -> bool:
-    """Whether a setting makes DuckDB print a profile with each result."""
+    """Returns whether a setting makes DuckDB print a profile with each result."""
     if setting is not None:
         value = (setting.value or "no_output").strip("'").casefold()
         return setting.name in ("enable_profiling", "enable_profile", "profiling_mode") and value not in (
@@ -316,6 +316,6 @@ def _with_quotes(message: str, text: str, line: int | None, column: int | None) 
 
 
 def _is_same(placed: SqlSyntaxError, error: SqlSyntaxError) -> bool:
-    """Whether two errors concern the same word."""
+    """Returns whether two errors concern the same word."""
     words = [str(one).casefold().split('"')[1:2] for one in (placed, error)]
     return words[0] == words[1]

@@ -52,7 +52,7 @@ def check(statements: Sequence[op.Statement], text: str) -> None:
 
 
 def _is_known(sql: str) -> bool:
-    """Whether DuckDB refuses a statement only for a reserved word as a name, or for an alias after AT."""
+    """Returns whether DuckDB refuses a statement only for a reserved word as a name, or for an alias after AT."""
     sql = without_at(sql)
     for _ in range(_MOST_NAMES):
         try:

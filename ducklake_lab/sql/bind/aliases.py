@@ -28,7 +28,7 @@ def alias_value(column: exp.Column, value: exp.Expr) -> exp.Expr:
 
 
 def _differs_by_evaluation(node: exp.Expr) -> bool:
-    """Whether an expression calls a volatile function outside of aggregates, which are computed once."""
+    """Returns whether an expression calls a volatile function outside of aggregates, which are computed once."""
     if isinstance(node, exp.Anonymous):
         if is_aggregate(node.name):
             return False

@@ -43,7 +43,7 @@ class Binding(Protocol):
         """Returns a name for the next source."""
 
     def owns(self, name: TableName) -> bool:
-        """Whether a name belongs to the session's own database."""
+        """Returns whether a name belongs to the session's own database."""
 
     def hint(self, name: TableName) -> str:
         """Returns a hint for the message of a missing table."""

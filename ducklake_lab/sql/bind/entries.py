@@ -97,7 +97,7 @@ class EntryBinder(Binding):
         return source, tuple(Output(column, kind) for column, kind in rows.columns)
 
     def owns(self, name: TableName) -> bool:
-        """Whether a name belongs to the session's own database; inside a view, its lake comes first."""
+        """Returns whether a name belongs to the session's own database; inside a view, its lake comes first."""
         inside = self._candidates(name)[:-1]
         return not any(self._exists(candidate) for candidate in inside) and self.resolver.owns(name)
 

@@ -98,7 +98,7 @@ def dotted_column(parts: Sequence[exp.Identifier], scope: Scope) -> exp.Expr | N
 
 
 def _is_parameter(name: exp.Identifier) -> bool:
-    """Whether a bare name is a parameter of an enclosing lambda."""
+    """Returns whether a bare name is a parameter of an enclosing lambda."""
     around = name.find_ancestor(exp.Lambda) if isinstance(name.parent, exp.Dot) else None
     while around is not None:
         if any(name.name.casefold() == parameter.name.casefold() for parameter in around.expressions):

@@ -1,4 +1,4 @@
-"""The text of a query while its tree is bound: what DuckDB reads in place of names of lakes."""
+"""The text of a query while its tree is bound: DuckDB reads other names in place of names of lakes."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def _joins(binder: Binding, node: exp.Expr, scope: Scope, ctes: Ctes, outside: l
 
 
 def is_comma(join: exp.Join) -> bool:
-    """Whether a join is a comma in FROM."""
+    """Returns whether a join is a comma in FROM."""
     return not any(join.args.get(part) for part in ("method", "side", "kind", "using", "on"))
 
 
@@ -178,13 +178,13 @@ def _without_lateral(node: exp.Expr) -> exp.Expr:
 
 
 def is_join(node: exp.Expr) -> bool:
-    """Whether parentheses contain a join that begins with a subquery, instead of a query."""
+    """Returns whether parentheses contain a join that begins with a subquery, instead of a query."""
     inner = node.this
     return isinstance(inner, exp.Subquery) and bool(inner.args.get("joins") or inner.args.get("alias"))
 
 
 def _is_named(node: exp.Subquery) -> bool:
-    """Whether a join in parentheses goes by its alias; DuckDB drops that of a join whose last condition is USING."""
+    """Returns whether a join in parentheses goes by its alias; DuckDB drops the alias if the last condition is USING."""
     joins = node.this.args.get("joins") or []
     return bool(node.args.get("alias")) and not (joins and joins[-1].args.get("using"))
 

@@ -110,7 +110,7 @@ def bind_qualify(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, al
 
 
 def _has_window(node: exp.Expr) -> bool:
-    """Whether a window function stands outside of subqueries."""
+    """Returns whether a window function stands outside of subqueries."""
     if isinstance(node, exp.Window):
         return True
     return not isinstance(node, exp.Query) and any(_has_window(child) for child in node.iter_expressions())
@@ -126,7 +126,7 @@ def _grouped(node: exp.Select) -> Iterator[str]:
 
 
 def _is_inside(column: exp.Column, clause: exp.Expr) -> bool:
-    """Whether a column is in an aggregate or a subquery of a clause."""
+    """Returns whether a column is in an aggregate or a subquery of a clause."""
     parent = column.parent
     while parent is not None and parent is not clause:
         if isinstance(parent, exp.Query | exp.Window) or (
@@ -228,7 +228,7 @@ def _expand_stars(order: exp.Expr, scope: Scope) -> None:
 
 
 def _has_aggregate(node: exp.Expr) -> bool:
-    """Whether an expression contains an aggregate or window function, outside of subqueries."""
+    """Returns whether an expression contains an aggregate or window function, outside of subqueries."""
     if isinstance(node, exp.Window):
         return True
     if isinstance(node, exp.Anonymous) and is_aggregate(node.name):
@@ -239,7 +239,7 @@ def _has_aggregate(node: exp.Expr) -> bool:
 
 
 def _has_column(item: exp.Expr, scope: Scope) -> bool:
-    """Whether an output column uses a column of FROM; without such columns there is one group."""
+    """Returns whether an output column uses a column of FROM; without such columns there is one group."""
 
     def is_own(column: exp.Column) -> bool:
         relation = notes(column).relation

@@ -96,7 +96,7 @@ def output_name(item: exp.Expr, written: str | None = None) -> str:
 
 
 def _is_path(node: exp.Expr) -> bool:
-    """Whether a node is a column with struct fields, `a.b.c`."""
+    """Returns whether a node is a column with struct fields, `a.b.c`."""
     inner = node.this if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier) else None
     return isinstance(inner, exp.Column | exp.Identifier) or (inner is not None and _is_path(inner))
 

@@ -22,7 +22,7 @@ from ducklake_lab.sql.dialect import DuckLakeSql
 _MOST_COLUMNS = 2000
 #: Returns the rows of a query with one text column.
 Texts = Callable[[exp.Query], Sequence[str]]
-#: What DuckDB's setting `pivot_limit` is until it is set.
+#: Default of DuckDB's setting `pivot_limit`.
 PIVOT_LIMIT = 100_000
 
 

@@ -112,7 +112,7 @@ def _tables(node: exp.Expr) -> list[str]:
 
 
 def _is_of(column: exp.Expr, names: list[str]) -> bool:
-    """Whether the column belongs to the table with those qualifiers; without qualifiers, to any.
+    """Returns whether the column belongs to the table with those qualifiers; without qualifiers, to any.
 
     Raises:
         UnsupportedFeatureError: the column belongs to several tables.
@@ -165,7 +165,7 @@ def _columns_call(item: exp.Expr, calls: list[exp.Anonymous], columns: list[exp.
 
 
 def gives_fields(value: exp.Expr) -> bool:
-    """Whether a bound item of the SELECT list unnests a struct, which returns a column for each field."""
+    """Returns whether a bound item of the SELECT list unnests a struct, which returns a column for each field."""
     if not isinstance(value, exp.Anonymous) or value.name.lower() != "unnest" or not value.expressions:
         return False
     kind = kind_of(value.expressions[0])
@@ -193,7 +193,7 @@ def fields_of_row(value: exp.Expr) -> list[tuple[str, exp.Expr]]:
 
 
 def has_star(node: exp.Expr) -> bool:
-    """Whether a projection is a star that could not be expanded."""
+    """Returns whether a projection is a star that could not be expanded."""
     inner = node.this if isinstance(node, exp.Alias) else node
     return isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star))
 

@@ -11,7 +11,7 @@ from ducklake_lab.sql.bind import star_expansion
 from ducklake_lab.sql.notes import notes
 from ducklake_lab.sql.scope import Scope, resolve
 
-#: The names of what an UNPIVOT makes of a row: its cells, and the fields of each.
+#: Names of the columns of an UNPIVOT: the cells of a row, and the fields of each.
 CELL, NAME, VALUE = "_ducklake_cell", "n", "v"
 
 

@@ -76,7 +76,7 @@ def _query(cursor: Cursor, tokens: Sequence[Token], binder: Binder) -> tuple[str
         printed = canonical.query_text(sql)
         query = parse_query(split(printed)[0], printed, Binder(None))
         for node in query.walk():
-            forget(node)  # places in what was printed
+            forget(node)  # places in the printed text
         return sql, op.Query(query)
     before, for_text = binder.bound, binder.fork()
     tree = parse_query(tokens, cursor.text, binder)
@@ -170,7 +170,7 @@ def _body(cursor: Cursor, is_table: bool) -> Sequence[Token]:
 
 
 def _starts_overload(cursor: Cursor) -> bool:
-    """Whether `(…) AS TABLE` follows the next comma."""
+    """Returns whether `(…) AS TABLE` follows the next comma."""
     if cursor.word(1) != "(":
         return False
     ahead = Cursor(cursor.text, cursor.tokens, cursor.index + 1)

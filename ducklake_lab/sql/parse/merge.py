@@ -18,7 +18,7 @@ from ducklake_lab.sql.parse.tokens import Cursor, from_parse_error, syntax_error
 
 
 def is_merge(cursor: Cursor) -> bool:
-    """Whether a statement is MERGE, or WITH … MERGE."""
+    """Returns whether a statement is MERGE, or WITH … MERGE."""
     if not cursor.at("WITH"):
         return cursor.at("MERGE")
     ahead = Cursor(cursor.text, cursor.tokens)

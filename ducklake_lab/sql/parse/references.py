@@ -146,7 +146,7 @@ class _Finder:
         return [r for r in found if not (r.name.schema is None and r.name.name.casefold() in ctes)]
 
     def _begins_query(self, index: int, levels: Sequence[_Level]) -> bool:
-        """Whether a word may begin the query of CREATE … AS, or of INSERT."""
+        """Returns whether a word may begin the query of CREATE … AS, or of INSERT."""
         verb = word(self.tokens[0])
         if len(levels) > 1 or index == 0 or levels[-1].in_from:
             return False

@@ -63,7 +63,7 @@ def _unclosed(text: str) -> SqlSyntaxError:
     """Returns the error for a quote or comment that does not end, at its beginning."""
     at = 0
     while (opening := _OPENING.search(text, at)) is not None:
-        # a complete piece may contain what looks like an opening
+        # a complete piece may contain the letters of an opening
         closed = next((found for found in _CLOSED.finditer(text, at) if found.end() > opening.start()), None)
         if closed is None or closed.start() > opening.start():
             break

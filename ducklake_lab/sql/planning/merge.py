@@ -86,7 +86,7 @@ def _branched_once(tree: exp.Select, using: Sequence[str]) -> exp.Select:
     passed: dict[tuple[str, str], exp.Expr] = {(name, ""): _aliased(exp.column(_quoted(name)), name) for name in using}
 
     def is_own(column: exp.Column) -> bool:
-        """Whether a column belongs to one of the two tables, not to an inner query."""
+        """Returns whether a column belongs to one of the two tables, not to an inner query."""
         if not column.table:
             return column.find_ancestor(exp.Query) is None
         return any(notes(column).relation is relation for relation in relations)

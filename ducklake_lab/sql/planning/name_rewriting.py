@@ -102,7 +102,7 @@ def _as_name(text: str) -> str:
 
 
 def _is_nested(before: Sequence[Token]) -> bool:
-    """Whether parentheses are open after some tokens."""
+    """Returns whether parentheses are open after some tokens."""
     kinds = [token.token_type for token in before]
     return kinds.count(TokenType.L_PAREN) > kinds.count(TokenType.R_PAREN)
 

@@ -109,7 +109,7 @@ def _in_other_words(tree: exp.Query, resolver: Resolver, sources: Sequence[Sourc
 
 
 def _is_alike(one: Source, other: Source) -> bool:
-    """Whether two sources have equal rows, and the first has all columns of the other."""
+    """Returns whether two sources have equal rows, and the first has all columns of the other."""
     same = (one.kind, one.name, one.at, one.args, one.kwargs, one.query) == (
         other.kind,
         other.name,

@@ -209,7 +209,7 @@ def _literal(text: str, kind: DataType) -> exp.Expr:
 
 
 def is_default(value: exp.Expr) -> bool:
-    """Whether a value is the word DEFAULT, which the parser reads as a variable or a column."""
+    """Returns whether a value is the word DEFAULT, which the parser reads as a variable or a column."""
     if isinstance(value, exp.Var):
         return value.name.upper() == "DEFAULT"
     if not isinstance(value, exp.Column) or value.table or not isinstance(value.this, exp.Identifier):

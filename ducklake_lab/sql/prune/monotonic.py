@@ -204,7 +204,7 @@ def _rounded(path: ColumnPath, kind: DataType, op: Operator, value: object) -> P
 
 
 def _keeps(kind: DataType, target: DataType) -> bool:
-    """Whether a cast preserves order and distinctness."""
+    """Returns whether a cast preserves order and distinctness."""
     if target.name in ("timestamptz", "json", "float32") or kind.name == "boolean":
         return False
     if target.name == "float64":
@@ -251,7 +251,7 @@ _COMPARED = {
 
 
 def _is_short(value: float | Decimal) -> bool:
-    """Whether DuckDB and Python convert a number to the same DOUBLE; Python's is the nearest one."""
+    """Returns whether DuckDB and Python convert a number to the same DOUBLE; Python's is the nearest one."""
     if isinstance(value, float):
         return True
     digits = Decimal(value).as_tuple()

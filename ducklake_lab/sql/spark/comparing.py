@@ -45,7 +45,7 @@ def named(node: exp.Expr) -> exp.Expr:
 
 
 def is_collated(node: exp.Expr) -> bool:
-    """Whether an expression contains COLLATE, outside of arguments computed before it."""
+    """Returns whether an expression contains COLLATE, outside of arguments computed before it."""
     return any(isinstance(part, exp.Collate) for part in node.walk(prune=is_computed_before))
 
 
@@ -112,7 +112,7 @@ def _typed_column(kind: DataType) -> exp.Column:
 
 
 def _is_comparable(kind: Type) -> bool:
-    """Whether Spark's equality matches DuckDB's for a type, including nested types."""
+    """Returns whether Spark's equality matches DuckDB's for a type, including nested types."""
     if kind is None:
         return False
     if kind.name in ("list", "struct"):

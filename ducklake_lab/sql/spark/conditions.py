@@ -209,14 +209,14 @@ def _plain_item(around: exp.Select, node: exp.Join, before: Sequence[exp.Join], 
 
 
 def _is_exact(kind: DataType | None) -> bool:
-    """Whether values of a type that are equal on Spark are identical in DuckDB."""
+    """Returns whether values of a type that are equal on Spark are identical in DuckDB."""
     if kind is not None and kind.name in ("list", "struct"):
         return all(_is_exact(child) and child.name not in FLOATS for _, child in kind.children)
     return is_ordered(kind)
 
 
 def _differs_by_reading(translation: Translating, node: exp.Expr) -> bool:
-    """Whether a relation may have other rows in a second read."""
+    """Returns whether a relation may have other rows in a second read."""
     called = (translation.evaluations.get(call.name) for call in node.find_all(exp.Anonymous))
     unordered = any(query.args.get("limit") and not query.args.get("order") for query in node.find_all(exp.Query))
     return unordered or any(one is not None and one.volatile for one in called)

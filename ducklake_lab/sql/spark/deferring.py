@@ -45,7 +45,7 @@ def raised(value: exp.Expr) -> exp.Expr | None:
 
 
 def is_fit(arguments: Sequence[exp.Expr]) -> bool:
-    """Whether a worker's call may be repeated as `used` does for subqueries, without an additional join."""
+    """Returns whether a worker's call may be repeated as `used` does for subqueries, without an additional join."""
     queried = [part for part in arguments if part.find(exp.Query) is not None]
     raising = sum(part.name == "raise_error" for one in queried for part in one.find_all(exp.Anonymous))
     return raising < _NESTED and not any(part.find(exp.Exists, exp.In) for part in queried)
@@ -71,7 +71,7 @@ def _part(made: exp.Expr, name: str) -> exp.Expr:
 
 
 def _raises(node: exp.Expr) -> bool:
-    """Whether a condition uses the value of a worker."""
+    """Returns whether a condition uses the value of a worker."""
     return any(part.name == "raise_error" for part in node.find_all(exp.Anonymous))
 
 

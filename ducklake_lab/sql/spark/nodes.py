@@ -71,7 +71,7 @@ def columns_of(node: exp.Expr, what: str) -> list[tuple[exp.Expr, str]]:
     """Returns (value, name) for the columns of a query.
 
     Args:
-        what: the feature that needs them, for the error.
+        what: the feature that needs the columns, for the error.
 
     Raises:
         UnsupportedFeatureError: the columns are unknown.

@@ -227,7 +227,7 @@ def _stages(lifting: _Lifting) -> list[tuple[list[exp.Expr], _Windows]]:
 
 
 def _is_key(key: exp.Expr) -> bool:
-    """Whether Spark groups by a key as DuckDB does; DuckDB handles the other keys."""
+    """Returns whether Spark groups by a key as DuckDB does; DuckDB handles the other keys."""
     if not isinstance(key, exp.Column):
         return False
     try:

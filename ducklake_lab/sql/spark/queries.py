@@ -64,7 +64,7 @@ def _sort_keys(node: exp.Select) -> list[exp.Expr]:
 
 
 def _is_computed(node: exp.Select, key: exp.Expr) -> bool:
-    """Whether Spark sorts by something else than a column of the output, or a subquery."""
+    """Returns whether Spark sorts by something else than a column of the output, or a subquery."""
     if not isinstance(key, exp.Literal) or key.is_string:
         return key.find(exp.Query) is None
     outputs = notes(node).outputs or ()
@@ -167,7 +167,7 @@ def _nested(node: exp.Select, type_of: TypeOf, more: Sequence[exp.Expr] = ()) ->
 
 
 def _percent(node: exp.Query) -> bool:
-    """Whether a query has LIMIT n%; removes LIMIT NULL%, which has no effect."""
+    """Returns whether a query has LIMIT n%; removes LIMIT NULL%, which has no effect."""
     limit = node.args.get("limit")
     options = limit.args.get("limit_options") if isinstance(limit, exp.Limit) else None
     if limit is None or options is None or not options.args.get("percent"):
@@ -201,7 +201,7 @@ def limited_set(node: exp.SetOperation, type_of: TypeOf) -> exp.Expr | None:
             item.set("this", number(places[key.name.casefold()]))
         elif not isinstance(key, exp.Literal):
             raise UnsupportedFeatureError(
-                "LIMIT in percent after ORDER BY of what is computed of a set operation is not supported on Spark."
+                "LIMIT in percent after ORDER BY of an expression over a set operation is not supported on Spark."
             )
     alias = exp.TableAlias(this=exp.to_identifier("_ducklake_set", quoted=True), columns=names)
     return outer.from_(exp.Subquery(this=node.copy(), alias=alias), copy=False)

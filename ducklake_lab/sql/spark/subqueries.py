@@ -98,7 +98,7 @@ def among_all(translation: Translating, node: exp.Binary) -> exp.Expr:
 
 
 def _finds_least(node: exp.Binary) -> bool:
-    """Whether a comparison with ANY value holds exactly if it holds with the smallest."""
+    """Returns whether a comparison with ANY value holds exactly if it holds with the smallest."""
     return isinstance(node, exp.GT | exp.GTE)
 
 

@@ -65,14 +65,14 @@ def quantified(node: exp.Expr | None) -> exp.Expr | None:
 
 
 def is_over_list(node: exp.Expr | None) -> bool:
-    """Whether a node compares with ANY or ALL over a list, which DuckDB alone computes."""
+    """Returns whether a node compares with ANY or ALL over a list, which DuckDB alone computes."""
     right = node.expression if isinstance(node, exp.Binary) else None
     is_call = isinstance(right, exp.Anonymous) and right.name.casefold() in ("any", "all", "some")
     return is_call or (isinstance(right, exp.Any | exp.All) and quantified(node) is None)
 
 
 def is_computed_before(node: exp.Expr) -> bool:
-    """Whether a node's value is an argument of its enclosing expression."""
+    """Returns whether a node's value is an argument of its enclosing expression."""
     if isinstance(node, exp.Column | exp.Query | exp.Exists | exp.Window):
         return True
     if isinstance(node, exp.In):

@@ -1,4 +1,4 @@
-"""Rewrites `unnest` in a SELECT list as rows of lists in FROM, of which Spark takes any number."""
+"""Rewrites `unnest` in a SELECT list as rows of lists in FROM; Spark takes any number there."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def calls_in(node: exp.Select) -> list[exp.Anonymous]:
 
 
 def is_apart(node: exp.Select, calls: Sequence[exp.Anonymous]) -> bool:
-    """Whether unnest needs a query of its own: Spark takes one, outside of expressions, that no other clause follows."""
+    """Returns whether unnest needs a query of its own: Spark takes one, outside of expressions, before no other clause."""
     clauses = any(node.args.get(part) for part in ("group", "having", "qualify", "distinct"))
     return len(calls) > 1 or clauses or not isinstance(calls[0].parent, exp.Alias) or len(calls[0].expressions) != 1
 
@@ -69,7 +69,7 @@ def unnested(
             item.set("this", number(places[0]))
         elif not isinstance(key, exp.Literal):
             if distinct is not None or any(part.name.lower() == "unnest" for part in key.find_all(exp.Anonymous)):
-                raise UnsupportedFeatureError("ORDER BY of what is computed of unnest(…) is not supported on Spark.")
+                raise UnsupportedFeatureError("ORDER BY of an expression over unnest(…) is not supported on Spark.")
             item.set("this", passed(key))
     core = node.copy()
     for part in ("order", "limit", "offset", "distinct", "with_"):
