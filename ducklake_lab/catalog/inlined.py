@@ -22,10 +22,7 @@ from ducklake_lab.catalog.reader import read_columns
 from ducklake_lab.catalog.uri import Backend
 from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.duckdb import variants
-from ducklake_lab.duckdb.casting import (
-    cast_columns,
-    cast_sql,
-)
+from ducklake_lab.duckdb.casting import cast_columns, cast_sql
 from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.entries import Column

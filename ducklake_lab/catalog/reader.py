@@ -19,15 +19,7 @@ from ducklake_lab.catalog.options import OPTIONS, OptionRow
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.collecting import without_collecting
 from ducklake_lab.errors import CatalogError, SnapshotNotFoundError
-from ducklake_lab.model.entries import (
-    Column,
-    ColumnVersion,
-    Schema,
-    Snapshot,
-    SnapshotInfo,
-    Table,
-    View,
-)
+from ducklake_lab.model.entries import Column, ColumnVersion, Schema, Snapshot, SnapshotInfo, Table, View
 from ducklake_lab.model.quoting import schema_path
 from ducklake_lab.model.state import CatalogState, Tables
 

@@ -10,14 +10,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from ducklake_lab.model.staged import (
-    FILE_INDEX,
-    FILE_NAME,
-    POSITION,
-    ROW_ID,
-    SNAPSHOT_ID,
-    VIRTUAL_COLUMNS,
-)
+from ducklake_lab.model.staged import FILE_INDEX, FILE_NAME, POSITION, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.plan import Source
 
@@ -171,6 +164,12 @@ class Notes:
     is_translated: bool = False
     is_totalled: bool = False
     worker_call: exp.Expr | None = None
+
+    def __copy__(self) -> Notes:
+        # trees of thousands of nodes are copied: only what is noted costs time
+        copied = Notes()
+        copied.__dict__.update(self.__dict__)
+        return copied
 
     def __deepcopy__(self, memo: object) -> Notes:
         copied = copy(self)

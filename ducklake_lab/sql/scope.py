@@ -9,12 +9,7 @@ from typing import Protocol
 from sqlglot import exp
 
 from ducklake_lab.errors import BindError, did_you_mean
-from ducklake_lab.model.staged import (
-    LOCATION_COLUMNS,
-    POSITION,
-    ROW_ID,
-    VIRTUAL_COLUMNS,
-)
+from ducklake_lab.model.staged import LOCATION_COLUMNS, POSITION, ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.notes import FILE_ROW_NUMBER, Output, Outputs, Relation, line_and_column, notes
 

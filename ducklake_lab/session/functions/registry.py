@@ -10,13 +10,7 @@ import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.errors import (
-    EntryNotFoundError,
-    TransactionError,
-    UnsupportedFeatureError,
-    UsageError,
-    did_you_mean,
-)
+from ducklake_lab.errors import EntryNotFoundError, TransactionError, UnsupportedFeatureError, UsageError, did_you_mean
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.transactions.transactions import Transactions

@@ -11,13 +11,7 @@ from ducklake_lab.catalog.options import SessionOptions
 from ducklake_lab.duckdb.stopping import is_interrupt
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.turn import Turn
-from ducklake_lab.errors import (
-    DuckLakeError,
-    EntryNotFoundError,
-    TransactionError,
-    UsageError,
-    did_you_mean,
-)
+from ducklake_lab.errors import DuckLakeError, EntryNotFoundError, TransactionError, UsageError, did_you_mean
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.quoting import path_parts, schema_path, split_dotted
 from ducklake_lab.model.state import CatalogState

@@ -11,16 +11,7 @@ import pyarrow as pa
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.model.moments import Moment, MomentKind
-from ducklake_lab.model.predicates import (
-    And,
-    ColumnPath,
-    Comparison,
-    InList,
-    NullTest,
-    Or,
-    Predicate,
-    StartsWith,
-)
+from ducklake_lab.model.predicates import And, ColumnPath, Comparison, InList, NullTest, Or, Predicate, StartsWith
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.sql.plan import JoinKey

@@ -10,12 +10,7 @@ import pyarrow as pa
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.errors import (
-    BindError,
-    EntryNotFoundError,
-    UnsupportedFeatureError,
-    did_you_mean,
-)
+from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.maintenance import checkpoint
 from ducklake_lab.model.quoting import quote_identifier, quoted_path
 from ducklake_lab.session.functions import FeedCall
@@ -36,36 +31,12 @@ from ducklake_lab.session.statements.session_database import LocalStatements
 from ducklake_lab.session.transactions.rerunning import until_committed
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
-from ducklake_lab.sql import (
-    parse,
-    parse_query,
-    plan_query,
-)
+from ducklake_lab.sql import parse, parse_query, plan_query
 from ducklake_lab.sql.planning.planner import without_pivots
 
 Attach = Callable[[op.Attach], None]
 #: Operations that one commit of a lake covers; maintenance functions commit several times.
-_CHANGES = (
-    op.Insert,
-    op.InsertLiterals,
-    op.Update,
-    op.Delete,
-    op.Merge,
-    op.Truncate,
-    op.CreateTable,
-    op.DropTable,
-    op.CreateSchema,
-    op.DropSchema,
-    op.Alteration,
-    op.SetOptions,
-    op.ResetOptions,
-    op.CreateView,
-    op.DropView,
-    op.RenameView,
-    op.CreateMacro,
-    op.DropMacro,
-    op.Comment,
-)
+_CHANGES = (op.EntryStatement, op.Insert, op.InsertLiterals, op.Update, op.Delete, op.Merge, op.Truncate)
 
 
 class Statements:
@@ -175,17 +146,13 @@ class Statements:
                 self._ddl.create_schema(operation)
             case op.DropSchema():
                 self._ddl.drop_schema(operation)
-            case op.AddColumn() | op.DropColumn() | op.RenameColumn() | op.RenameTable():
-                self._alter(operation)
-            case op.SetColumnType() | op.SetDefault() | op.SetNotNull():
-                self._alter(operation)
-            case op.SetPartitionedBy() | op.ResetPartitionedBy() | op.SetSortedBy():
-                self._alter(operation)
             case op.SetOptions():
                 values = self._sources.names.values(operation.options)
                 self._ddl.set_options(self._sources.names.entry(operation.table), operation, values)
             case op.ResetOptions():
                 self._ddl.reset_options(self._sources.names.entry(operation.table), operation)
+            case _ if isinstance(operation, op.Alteration):
+                self._alter(operation)
             case op.CreateView():
                 self._definitions.create_view(operation, lambda: self._check_view(operation))
             case op.DropView():

@@ -18,13 +18,7 @@ from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.sql.notes import notes
 from ducklake_lab.sql.plan import SparkQuery
 from ducklake_lab.sql.spark import deferring, partitioned, queries
-from ducklake_lab.sql.spark.comparing import (
-    check_alike,
-    check_collation,
-    check_equal,
-    is_collated,
-    ordered,
-)
+from ducklake_lab.sql.spark.comparing import check_alike, check_collation, check_equal, is_collated, ordered
 from ducklake_lab.sql.spark.conditions import asof, join_condition, on_columns, truth
 from ducklake_lab.sql.spark.dialect import SparkSql
 from ducklake_lab.sql.spark.failing import may_fail
