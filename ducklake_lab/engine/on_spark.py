@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -27,7 +27,7 @@ from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.scan.planner import plan_written
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query, plan_insert, plan_query
-from ducklake_lab.sql.plan import InputRows, NamedRows, QueryPlan, Resolver, StoredMacro, StoredView
+from ducklake_lab.sql.plan import InputRows, NamedRows, QueryPlan, Resolver
 from ducklake_lab.sql.planning.writes import carrier
 from ducklake_lab.storage import Storage, is_local
 
@@ -226,23 +226,5 @@ class _Inputs(Resolver):
             raise BindError(f'A query over rows names "{name}", which is none of its inputs.')
         return InputRows(self._inputs[name.name])
 
-    def function(self, name: op.TableName, args: Sequence[object], kwargs: Mapping[str, object]) -> Columns | None:
-        return None
-
-    def owns(self, name: op.TableName) -> bool:
-        return False
-
-    def describe(self, query: str) -> Sequence[tuple[str, DataType | None]] | None:
-        return None
-
-    def view(self, name: op.TableName, at: op.At | None) -> StoredView | None:
-        return None
-
-    def macro(self, name: op.TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
-        return None
-
     def settings(self) -> Settings:
         return self._settings
-
-    def macros(self, lake_schema: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
-        return {}

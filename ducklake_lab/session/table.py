@@ -146,7 +146,7 @@ class TableHandle:
         """Returns the changes in snapshots `start` to `end`, inclusive: snapshot_id, rowid, change_type and columns."""
         place = self._place(end)
         call = FeedCall("table_changes", place.lake, place.schema, place.name, start, end)
-        return feed_result(plan_call(self._lakes, call), self._engine)
+        return feed_result(plan_call(call), self._engine)
 
     def diff(
         self,

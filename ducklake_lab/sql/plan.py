@@ -94,9 +94,11 @@ class Resolver(Protocol):
         self, name: TableName, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> Sequence[tuple[str, DataType]] | None:
         """Returns the columns of a lake's table function; None if it is none."""
+        return None
 
     def owns(self, name: TableName) -> bool:
         """Returns whether a name belongs to the session's own database, not to a lake."""
+        return False
 
     def temporary_view(self, name: TableName) -> StoredView | None:
         """Returns the session's own view with that name, which hides tables of lakes."""
@@ -119,6 +121,7 @@ class Resolver(Protocol):
 
         The type is None if lakes have no such type.
         """
+        return None
 
     def texts(self, query: Query) -> Sequence[str]:
         """Runs a query with one text column and returns its rows."""
@@ -126,9 +129,11 @@ class Resolver(Protocol):
 
     def view(self, name: TableName, at: At | None) -> StoredView | None:
         """Returns the view with that name; None if there is none."""
+        return None
 
     def macro(self, name: TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
         """Returns the macro with that qualified name; None if there is none."""
+        return None
 
     def settings(self) -> Settings:
         """Returns the settings that change the meaning of a query, if not default; always the time zone."""
@@ -139,6 +144,7 @@ class Resolver(Protocol):
         Args:
             lake_schema: a lake and one of its schemas; None for the current ones.
         """
+        return {}
 
 
 @dataclass(frozen=True, slots=True)

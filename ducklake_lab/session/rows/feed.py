@@ -15,7 +15,6 @@ from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import SnapshotNotFoundError
 from ducklake_lab.scan.changes import plan_feed
 from ducklake_lab.session.functions import FeedCall
-from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.rows.result import Result, RunInfo
 
 
@@ -28,7 +27,7 @@ def feed_result(feed: Feed, engine: SparkEngine) -> Result:
         return Result(OnSpark(feed.frame(spark), tuple(feed.columns)), info=info, engine=engine)
 
 
-def plan_call(lakes: Lakes, call: FeedCall, *, virtual: bool = False) -> Feed:
+def plan_call(call: FeedCall, *, virtual: bool = False) -> Feed:
     """Plans the read of rows that snapshots `start` to `end` changed, both inclusive."""
     lake = call.lake
     with lake.connect() as connection:

@@ -410,7 +410,7 @@ class Sources:
             if not isinstance(answer, FeedCall):
                 return InMemory(answer)
             info.note(answer.lake.alias, self._lakes.state(answer.lake, answer.end).snapshot.snapshot_id)
-            return plan_call(self._lakes, answer, virtual=source.virtual)
+            return plan_call(answer, virtual=source.virtual)
         match source.rows:
             case HandedInRows(rows=rows):
                 return rows

@@ -283,5 +283,5 @@ class Statements:
             name.catalog, name.schema, name.name, args, kwargs, effects="run"
         )
         if isinstance(answer, FeedCall):
-            return feed_result(plan_call(self._lakes, answer), self._engine)
+            return feed_result(plan_call(answer), self._engine)
         return Result(InMemory(answer), engine=self._engine)
