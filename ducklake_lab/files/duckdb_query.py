@@ -142,29 +142,29 @@ def query_of(
     names = [column.name for column in plan.columns]
     wanted = Wanted(names, virtual or located, numbers)
     places = {file.path: file.path.removeprefix("file://") for file in plan.files}
-    found = [
+    parts = [
         rows_of(f"{name}_{part}_{i}", plan.columns, group, deleted_positions(group.files, _storage), places, wanted)
         for part, files in enumerate(distinct_paths(plan.files))
         for i, group in enumerate(alike(plan.columns, files))
     ]
     if plan.inlined is not None:
-        found.append(_inlined(f"{name}_inlined", plan.columns, plan.inlined, len(plan.files), wanted))
+        parts.append(_inlined(f"{name}_inlined", plan.columns, plan.inlined, len(plan.files), wanted))
     for part, rows in enumerate(distinct_files(deleted)):
         positions = newly_deleted_positions(rows, _storage)
         gone = [replace(one.after, snapshot_id=one.snapshot_id) for one in rows if len(positions[one.after.path])]
         places |= {file.path: file.path.removeprefix("file://") for file in gone}
         kept = replace(wanted, keep_deleted=True)
-        found += [
+        parts += [
             rows_of(f"{name}_deleted_{part}_{i}", plan.columns, group, positions, places, kept)
             for i, group in enumerate(alike(plan.columns, gone))
         ]
-    if not found:
+    if not parts:
         kinds = [column.data_type.sql() for column in plan.columns] + ["BIGINT"] * 4 * wanted.virtual
         kinds += ["VARCHAR", "UBIGINT"] * located
         nulls = (f"CAST(NULL AS {kind}) AS {n}" for kind, n in zip(kinds, _quoted(wanted), strict=True))
         return DuckDbQuery(f"SELECT {', '.join(nulls)} LIMIT 0", {}, {})
-    tables = {table: rows for one in found for table, rows in one.tables.items()}
-    return DuckDbQuery(" UNION ALL ".join(one.sql for one in found), tables, places)
+    tables = {table: rows for one in parts for table, rows in one.tables.items()}
+    return DuckDbQuery(" UNION ALL ".join(one.sql for one in parts), tables, places)
 
 
 def alike(columns: Sequence[Column], files: Sequence[ScanFile]) -> list[Group]:
@@ -217,13 +217,13 @@ def rows_of(
         conditions.append(f"r.file_row_number >= {first}")
     if end is not None:
         conditions.append(f"r.file_row_number < {end}")
-    found = [positions.get(file.path, np.zeros(0, np.int64)) for file in files]
-    if any(len(one) for one in found):
+    listed = [positions.get(file.path, np.zeros(0, np.int64)) for file in files]
+    if any(len(one) for one in listed):
         if wanted.keep_deleted:
             # row groups without any of them are not read
-            ends = [(int(one[0]), int(one[-1])) for one in found if len(one)]
+            ends = [(int(one[0]), int(one[-1])) for one in listed if len(one)]
             conditions.append(f"r.file_row_number BETWEEN {min(low for low, _ in ends)} AND {max(h for _, h in ends)}")
-        words, starts = _bits(files, found)
+        words, starts = _bits(files, listed)
         lists["words"] = pa.array([words], pa.list_(pa.int64()))
         even = starts == [i * starts[1] for i in range(len(starts))] if len(starts) > 1 else True
         start = f"{number} * {starts[1] if len(starts) > 1 else 0}" if even else of_file("start", starts, pa.int64())
@@ -300,9 +300,9 @@ def _number(files: Sequence[ScanFile]) -> str | None:
     return f"r.{_INDEX}::BIGINT"
 
 
-def _bits(files: Sequence[ScanFile], found: Sequence[Positions]) -> tuple[npt.NDArray[np.int64], list[int]]:
+def _bits(files: Sequence[ScanFile], listed: Sequence[Positions]) -> tuple[npt.NDArray[np.int64], list[int]]:
     """Return the deleted positions as words of 64 bits, one file after the other, and the first word of each file."""
-    packed = [pack(positions) for positions in found]
+    packed = [pack(positions) for positions in listed]
     sizes = [
         max(len(words), (file.data_file.record_count + 63) >> 6) for file, words in zip(files, packed, strict=True)
     ]

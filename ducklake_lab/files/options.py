@@ -135,10 +135,10 @@ def write_options(options: Options, table: Table) -> WriteOptions:
         return options.get(key, schema_id=table.schema_id, table_id=table.table_id)
 
     def number(key: str) -> int | None:
-        found = text(key)
-        if found is None or found.isdigit():
-            return int(found) if found is not None else None
-        raise CatalogError(f'The option {key} is "{found}", which is not a number.')
+        value = text(key)
+        if value is None or value.isdigit():
+            return int(value) if value is not None else None
+        raise CatalogError(f'The option {key} is "{value}", which is not a number.')
 
     encrypted = _is_encrypted(options)
     version = text("parquet_version")

@@ -42,14 +42,14 @@ def renamed_parts(columns: Sequence[Column], files: Iterable[ScanFile], storage:
     nested = with_structs(columns)
     if not nested:
         return {}
-    found = {}
+    renamed = {}
     for path, schema in file_schemas(paths, storage).items():
         fields = {field_id(field): field for field in schema}
         looked_at = [_found(fields[column.column_id], column) for column in nested if column.column_id in fields]
         parts = tuple(entry for entry, is_named_alike in looked_at if not is_named_alike)
         if parts:
-            found[path] = parts
-    return found
+            renamed[path] = parts
+    return renamed
 
 
 def under_other_names(columns: Sequence[Column], files: Iterable[ScanFile], storage: Storage) -> set[str]:
@@ -66,7 +66,7 @@ def under_other_names(columns: Sequence[Column], files: Iterable[ScanFile], stor
         for file in files
         if _has_ids(file) and any(_may_differ(part, file) for column in nested for part in column.walk())
     ]
-    found = set()
+    retyped = set()
     for path, schema in file_schemas(paths, storage).items():
         fields = {field_id(field): field for field in schema}
         for column in nested:
@@ -76,8 +76,8 @@ def under_other_names(columns: Sequence[Column], files: Iterable[ScanFile], stor
             else:
                 differs = field.name != column.name or not _found(field, column)[1]
             if differs:
-                found.add(path)
-    return found
+                retyped.add(path)
+    return retyped
 
 
 def check_encrypted(columns: Sequence[Column], file: ScanFile, schema: pa.Schema) -> None:
@@ -97,8 +97,8 @@ def check_encrypted(columns: Sequence[Column], file: ScanFile, schema: pa.Schema
             continue
         field = fields.get(column.name.casefold())
         held = {name.casefold() for name in _names(field.type)} if field is not None else set()
-        known = {part.name.casefold() for part in column.walk() if part is not column}
-        if field is None or newer & held or held - known:
+        names = {part.name.casefold() for part in column.walk() if part is not column}
+        if field is None or newer & held or held - names:
             raise UnsupportedFeatureError(
                 f"Fields of {column.name} changed their names or types after encrypted files were written; "
                 "such files cannot be read yet."
@@ -173,11 +173,11 @@ def _has_ids(file: ScanFile) -> bool:
 def _found(field: pa.Field, column: Column) -> tuple[NameMapping, bool]:
     """Map a field of a file to a column's parts, and return whether DuckDB finds the same ones by the table's names."""
     pairs, is_named_alike = _pairs(field.type, column)
-    found = [_found(part, child) for part, child in pairs]
-    children = tuple(entry for entry, _ in found)
+    entries = [_found(part, child) for part, child in pairs]
+    children = tuple(entry for entry, _ in entries)
     if column.type == "struct" and not children and pa.types.is_struct(field.type):
         children = (NameMapping(field.type.field(0).name, _DROPPED),)
-    return NameMapping(field.name, column.column_id, children=children), is_named_alike and all(ok for _, ok in found)
+    return NameMapping(field.name, column.column_id, children=children), is_named_alike and all(ok for _, ok in entries)
 
 
 def _pairs(kind: pa.DataType, column: Column) -> tuple[list[tuple[pa.Field, Column]], bool]:

@@ -225,9 +225,11 @@ class Writer:
             column += "_"
         with _beside(folder, storage) as made:
             files = self._copy(rows, f"{made}/groups", f"PARTITION_BY ({column})", others=[column])
-            found = sorted(((int(Path(file.path).parent.name.partition("=")[2]), file) for file in files), key=_group)
-            placed = _placed([(file, join(folder, places[group])) for group, file in found], storage)
-            return [(group, file) for (group, _), file in zip(found, placed, strict=True)]
+            by_group = sorted(
+                ((int(Path(file.path).parent.name.partition("=")[2]), file) for file in files), key=_group
+            )
+            placed = _placed([(file, join(folder, places[group])) for group, file in by_group], storage)
+            return [(group, file) for (group, _), file in zip(by_group, placed, strict=True)]
 
     def _copy_one(self, rows: pa.Table | pa.RecordBatchReader, target: str, path: str) -> WrittenFile:
         (file,) = self._copy(rows, target, "USE_TMP_FILE false")

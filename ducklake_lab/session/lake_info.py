@@ -125,8 +125,8 @@ class LakeInfo:
 
     def view_comments(self, lake: str) -> ViewComments:
         """Returns the comments of view columns, by view id and column."""
-        found = self._lakes.get(lake)
-        return self._sources.names.system.view_comments(found, self._lakes.state(found))
+        attached = self._lakes.get(lake)
+        return self._sources.names.system.view_comments(attached, self._lakes.state(attached))
 
     def options(self) -> Listing:
         """The options set in the current lake, in its schemas and in its tables."""

@@ -105,19 +105,19 @@ def _without(error: Exception, secrets: list[str]) -> DuckLakeError:
         for part in (secret, secret.replace("''", "'"), *sorted(_WORD.findall(secret), key=len, reverse=True)):
             if len(part) >= _SHORTEST:
                 message = message.replace(part, HIDDEN)
-    found = type(error)(message)
-    if isinstance(error, SqlError) and isinstance(found, SqlError):
-        found.line, found.column = error.line, error.column
-    return found
+    redacted = type(error)(message)
+    if isinstance(error, SqlError) and isinstance(redacted, SqlError):
+        redacted.line, redacted.column = error.line, error.column
+    return redacted
 
 
 def _chain(error: BaseException | None) -> list[str]:
     """Returns the messages of an error and of its causes."""
-    found: list[str] = []
-    while error is not None and len(found) < _LONGEST_CHAIN:
-        found.append(str(error))
+    texts: list[str] = []
+    while error is not None and len(texts) < _LONGEST_CHAIN:
+        texts.append(str(error))
         error = error.__cause__ or error.__context__
-    return found
+    return texts
 
 
 def _is_of_duckdb(error: BaseException | None) -> bool:
@@ -130,6 +130,6 @@ def _is_of_duckdb(error: BaseException | None) -> bool:
 
 
 def _discloses(message: str, text: str) -> bool:
-    values = [value for found in _VALUES.findall(_NAME.sub("(", text)) for value in found if value]
+    values = [value for groups in _VALUES.findall(_NAME.sub("(", text)) for value in groups if value]
     parts = {part for value in values for part in (value, *_WORD.findall(value))}
     return any(part in message for part in parts)

@@ -43,16 +43,16 @@ class Token:
 
 def statement(text: str, cursor: int) -> list[Token]:
     """Returns the tokens of the statement around the cursor."""
-    found: list[Token] = []
+    unfinished: list[Token] = []
     for match in _TOKEN.finditer(text):
         token = Token(match.lastgroup or "other", match[0], match.start())
         if token.text == ";":
             if token.start >= cursor:
                 break
-            found = []
+            unfinished = []
             continue
-        found.append(token)
-    return found
+        unfinished.append(token)
+    return unfinished
 
 
 def is_open(token: Token, cursor: int) -> bool:

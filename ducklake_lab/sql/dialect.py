@@ -199,8 +199,12 @@ class DuckLakeSql(DuckDB):
 
         def _parse_alias(self, this: exp.Expr | None, explicit: bool = False) -> exp.Expr | None:
             # DuckDB takes `1 AS ''` for `1`.
-            found = super()._parse_alias(this, explicit=explicit)
-            return found.this if isinstance(found, exp.Alias) and found is not this and not found.alias else found
+            aliased = super()._parse_alias(this, explicit=explicit)
+            return (
+                aliased.this
+                if isinstance(aliased, exp.Alias) and aliased is not this and not aliased.alias
+                else aliased
+            )
 
         def _parse_expression(self) -> exp.Expr | None:
             # The base parser reads any token before a colon as an alias (`alias: expression`), in `select :x` too.

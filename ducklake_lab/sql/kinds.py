@@ -18,9 +18,9 @@ def kind_of(node: exp.Expr | None) -> DataType | None:
         return None
     if isinstance(node, exp.Paren | exp.Alias):
         return kind_of(node.this)
-    known = notes(node).type
-    if isinstance(known, DataType):
-        return known
+    noted = notes(node).type
+    if isinstance(noted, DataType):
+        return noted
     if isinstance(node, exp.Column):
         relation = notes(node).relation
         return kind_of_output(relation.find(node.name)) if relation is not None else None
@@ -56,7 +56,7 @@ def _asked(node: exp.Expr) -> DataType | None:
     sql = node.transform(lifted).sql(dialect=DuckLakeSql, identify=True, normalize_functions=False, comments=False)
     kinds = tuple(kind for part in arguments if (kind := kind_of(part)) is not None)
     try:
-        found = result_type(sql, kinds, ()) if len(kinds) == len(arguments) else NULL
+        kind = result_type(sql, kinds, ()) if len(kinds) == len(arguments) else NULL
     except DuckLakeError:
         return None
-    return found if found != NULL else None
+    return kind if kind != NULL else None

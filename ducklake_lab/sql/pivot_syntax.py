@@ -31,8 +31,8 @@ class PivotParser(TypeParser):
             self._combinations = around
 
     def _parse_pivot_in(self) -> exp.In:
-        found: exp.In = super()._parse_pivot_in()
-        self._combinations *= max(1, len(found.expressions))
+        values: exp.In = super()._parse_pivot_in()
+        self._combinations *= max(1, len(values.expressions))
         if self._combinations > MOST_COMBINATIONS:
             raise UnsupportedFeatureError(f"PIVOT into more than {MOST_COMBINATIONS:,} columns is not supported.")
-        return found
+        return values

@@ -257,10 +257,10 @@ class QueryPlan:
     def named(self, column: str) -> str:
         """Returns a column's name with the texts of its sources, as DuckDB prints it."""
 
-        def shown(found: re.Match[str]) -> str:
-            text, is_added = self.written.get(found[1], (found[1], False))
+        def shown(source: re.Match[str]) -> str:
+            text, is_added = self.written.get(source[1], (source[1], False))
             name = (printed(f"(SELECT * FROM {text})") or text).removeprefix("(SELECT * FROM ").removesuffix(")")
-            return name if is_added else name + (found[2] or "")
+            return name if is_added else name + (source[2] or "")
 
         return _NAMED.sub(shown, column) if self.written else column
 

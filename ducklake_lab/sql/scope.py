@@ -148,8 +148,8 @@ def column_of(node: exp.Expr, scope: Scope) -> exp.Column | None:
     word = WORDS.get(type(node))
     if word is None or node.args.get("this") is not None:
         return None
-    found = any(relation.find(word) for level in scope.around() for relation in level.relations)
-    return exp.column(exp.to_identifier(word, quoted=True)) if found else None
+    is_column = any(relation.find(word) for level in scope.around() for relation in level.relations)
+    return exp.column(exp.to_identifier(word, quoted=True)) if is_column else None
 
 
 def _column_at(node: exp.PositionalColumn, scope: Scope) -> exp.Column | None:
@@ -183,15 +183,15 @@ def resolve(parts: Sequence[exp.Identifier], scope: Scope) -> exp.Expr | None:
     """
     names = [part.name for part in parts]
     for level in scope.around():
-        found = _in_scope(names, parts, level) or _row(names, level)
-        if found is not None:
+        column = _in_scope(names, parts, level) or _row(names, level)
+        if column is not None:
             _unqualify(parts, scope, level)
             if level is not scope:
                 for inner in scope.around():
                     inner.touched = inner.touched or inner is not scope
                     if inner is level:
                         break
-            return found
+            return column
         if len(names) == 1 and any(names[0].casefold() == relation.name.casefold() for relation in level.relations):
             raise _unknown(names, parts, level)  # rows of that relation come before outer columns
     if any(level.open for level in scope.around()):
@@ -254,8 +254,8 @@ def _in_scope(names: list[str], parts: Sequence[exp.Identifier], scope: Scope) -
                     parts[length],
                     did_you_mean(names[length], [column.name for column in tables[0].columns]),
                 )
-    found = _plain_column(names[0], parts[0], scope)
-    return _fields(found, parts[1:]) if found is not None else None
+    column = _plain_column(names[0], parts[0], scope)
+    return _fields(column, parts[1:]) if column is not None else None
 
 
 def _plain(name: str, scope: Scope) -> bool:

@@ -209,9 +209,9 @@ class EntryChanges:
         if table.columns != old.columns:
             self._check_columns(table)
         highest = max(column.column_id for column in old.all_columns())
-        known = self._highest_column_ids.get(table.table_id)
-        if known is not None or not self.is_committed(table):
-            self._highest_column_ids[table.table_id] = max(highest, known or 0)
+        earlier = self._highest_column_ids.get(table.table_id)
+        if earlier is not None or not self.is_committed(table):
+            self._highest_column_ids[table.table_id] = max(highest, earlier or 0)
         if not self.is_committed(table):
             self._note(table.table_id, old, renamed=old.name != table.name, noted=_is_noted(old, table))
         self.state = self.state.with_table(table)
@@ -251,10 +251,10 @@ def _is_noted(old: Table, new: Table) -> bool:
 
     The reference does not note dropped columns, types, or fields of structs.
     """
-    known = {column.column_id: column for column in old.columns}
+    old_columns = {column.column_id: column for column in old.columns}
 
     def is_changed(column: Column) -> bool:
-        before = known.get(column.column_id)
+        before = old_columns.get(column.column_id)
         return before is None or replace(before, type=column.type, children=column.children) != column
 
     columns = any(map(is_changed, new.columns))

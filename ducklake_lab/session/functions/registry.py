@@ -119,10 +119,10 @@ class Functions:
         self, catalog: str | None, schema: str | None, name: str, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> Columns | None:
         """Returns the columns of a function's result without running it; None if it is no function of a lake."""
-        found = self._find(catalog, schema, name, args, kwargs)
-        if found is None:
+        call = self._find(catalog, schema, name, args, kwargs)
+        if call is None:
             return None
-        return _columns(*found)
+        return _columns(*call)
 
     def evaluate(
         self,
@@ -145,10 +145,10 @@ class Functions:
             UnsupportedFeatureError: it has effects, and the call is part of another statement.
             TransactionError: its effects cannot be rolled back, and a transaction is open.
         """
-        found = self._find(catalog, schema, name, args, kwargs)
-        if found is None:
+        function_and_call = self._find(catalog, schema, name, args, kwargs)
+        if function_and_call is None:
             raise EntryNotFoundError(f"There is no table function {name}.{did_you_mean(name, self._by_name)}")
-        function, call = found
+        function, call = function_and_call
         if not function.acts(call):
             return function.evaluate(call)
         if effects == "skip":
@@ -170,8 +170,8 @@ class Functions:
         self, catalog: str | None, schema: str | None, name: str, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> bool:
         """Returns whether a call has effects; False for an unknown function."""
-        found = self._find(catalog, schema, name, args, kwargs)
-        return found is not None and found[0].acts(found[1])
+        call = self._find(catalog, schema, name, args, kwargs)
+        return call is not None and call[0].acts(call[1])
 
     def _find(
         self, catalog: str | None, schema: str | None, name: str, args: Sequence[object], kwargs: Mapping[str, object]

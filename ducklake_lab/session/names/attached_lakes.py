@@ -139,13 +139,13 @@ class Lakes:
         schema = schema_path(parts[-1:])
         if len(parts) == 2:
             lake = self.get(parts[0])
-        elif (found := self.find(parts[0])) is not None:
-            lake, schema = found, "main"
+        elif (named_lake := self.find(parts[0])) is not None:
+            lake, schema = named_lake, "main"
         else:
             lake = self.get()
             if self.state(lake).find_schema(schema) is None:
-                known = [*self._by_alias, *(s.name for s in self.state(lake).schemas.values())]
-                raise EntryNotFoundError(f'There is no lake or schema "{parts[0]}".{did_you_mean(parts[0], known)}')
+                names = [*self._by_alias, *(s.name for s in self.state(lake).schemas.values())]
+                raise EntryNotFoundError(f'There is no lake or schema "{parts[0]}".{did_you_mean(parts[0], names)}')
         self._current = (lake.alias, self.state(lake).schema(schema).name)
         self._database.use(self._current)
 
@@ -233,8 +233,8 @@ class Lakes:
 
     def parse(self, name: str, at: At = None) -> NamedEntry:
         """Resolves a dotted name in a string; parts may be quoted."""
-        found = TableName.of(split_name(name))
-        return self.entry(found.catalog, found.schema, found.name, at)
+        parts = TableName.of(split_name(name))
+        return self.entry(parts.catalog, parts.schema, parts.name, at)
 
 
 def split_name(name: str) -> tuple[str, ...]:

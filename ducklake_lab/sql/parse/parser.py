@@ -98,10 +98,10 @@ def _literal_insert(text: str, before: str) -> op.Statement | None:
     Args:
         before: blanks in place of the text before it.
     """
-    found = read_literal_insert(text)
-    if found is None:
+    literal_insert = read_literal_insert(text)
+    if literal_insert is None:
         return None
-    head, rows = found
+    head, rows = literal_insert
     insert = _insert_of_head(before + head)
     if insert is None:
         return None
@@ -159,7 +159,7 @@ def _operation(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operati
     if is_merge(cursor):
         return read_merge(cursor, binder)
     readers = (own_statement, read_secret, alter_statement, entry_statement)
-    own = next((found for read in readers if (found := read(cursor, binder)) is not None), None)
+    own = next((operation for read in readers if (operation := read(cursor, binder)) is not None), None)
     if own is not None:
         return own
     first = cursor.word()
