@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.errors import DuckLakeError, TransactionError, UsageError
 from ducklake_lab.redaction import hide
 from ducklake_lab.version import __version__
@@ -265,7 +266,7 @@ def _snapshots(given: argparse.Namespace) -> int:
         rows = found.arrow().slice(1 if more else 0)
         extent = counted(rows.num_rows, "snapshot")
         footer = f"newest {extent}; older ones exist: --limit shows more" if more else extent
-        _write(_printed(Result(arrow=rows), given.format, limit, lambda: footer))
+        _write(_printed(Result(InMemory(rows)), given.format, limit, lambda: footer))
     return SAME
 
 

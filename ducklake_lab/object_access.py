@@ -45,7 +45,7 @@ class S3Access:
 
     @property
     def is_explicit(self) -> bool:
-        """Whether it sets anything beyond the machine's own settings."""
+        """Return whether it sets anything beyond the machine's own settings."""
         return any((self.key_id, self.region, self.endpoint))
 
     def arrow_options(self) -> dict[str, Any]:
@@ -126,7 +126,7 @@ def grant(owner: str, name: str, access: S3Access) -> None:
 
 
 def revoke(owner: str, name: str | None = None) -> None:
-    """Forgets what an owner granted under a name, or all of it."""
+    """Forgets an owner's credentials under a name, or all of them."""
     with _lock:
         for key in [key for key in _granted if key[0] == owner and name in (None, key[1])]:
             del _granted[key]

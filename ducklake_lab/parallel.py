@@ -35,7 +35,7 @@ class _Pool:
 
     @property
     def is_mine(self) -> bool:
-        """Whether this is one of the threads: if all waited for others, none would work."""
+        """Returns whether this is one of the threads: if all waited for others, none would work."""
         return getattr(self._local, "marked", False)
 
     def _mark(self) -> None:

@@ -188,7 +188,7 @@ def _is_random(text: str) -> bool:
 
 
 def _is_encoded(text: str) -> bool:
-    """Whether it looks like bytes in base64: many short words of three kinds."""
+    """Return whether it looks like bytes in base64: many short words of three kinds."""
     if text.startswith("/"):
         # no folder of a path is long
         return any(len(part) >= 14 and _is_encoded(part) for part in text.split("/"))

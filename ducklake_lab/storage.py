@@ -35,13 +35,13 @@ _PIECE = 8 << 20
 
 
 def is_local(path: str) -> bool:
-    """Whether a path is on this machine's filesystem, where files can be moved by renaming."""
+    """Return whether a path is on this machine's filesystem, where files can be moved by renaming."""
     match = URL.fullmatch(path)
     return match is None or match[1] == "file"
 
 
 def is_object(path: str) -> bool:
-    """Whether a path is in an object store, which has no folders and no renaming."""
+    """Return whether a path is in an object store, which has no folders and no renaming."""
     match = URL.fullmatch(path)
     return match is not None and match[1].lower() in OBJECTS
 
@@ -69,7 +69,7 @@ class RealPaths:
 
 
 def is_below(path: str, folder: str, real: Callable[[str], str] = real_path) -> bool:
-    """Whether a path is inside of a folder: by its text, without `..`, and where symbolic links on its way lead.
+    """Return whether a path is inside of a folder: by its text, without `..`, and where symbolic links on its way lead.
 
     Args:
         real: a function that gives real paths.
@@ -133,7 +133,7 @@ class Storage:
     """
 
     def exists(self, path: str) -> bool:
-        """Whether a file or folder is there."""
+        """Return whether a file or folder is there."""
         return bool(self._info(path).type != fs.FileType.NotFound)
 
     def size(self, path: str) -> int:
@@ -163,7 +163,7 @@ class Storage:
         listed = [group for group, inside in groups.items() if len(inside) > _FEW]
         for sizes in in_parallel(listed, lambda group: self._listed_sizes(group, recursive=group == folder)):
             found.update(sizes)
-        # what a listing does not have is asked for: it may be spelled in another way there
+        # files that no listing has are asked for by name: a listing may spell them in another way
         rest = [path for path in wanted if path not in found]
         found.update(zip(rest, in_parallel(rest, self._size_or_none), strict=True))
         return {path: found[path] for path in wanted}
@@ -191,7 +191,7 @@ class Storage:
         """Refuses local files that reading would wait for, or never come to the end of: pipes, devices, sockets.
 
         Raises:
-            DataFileError: one is such a file. What is missing, or a folder, is left to who reads it.
+            DataFileError: one is such a file; missing files and folders fail when they are read.
         """
         for path in paths:
             if is_local(path):

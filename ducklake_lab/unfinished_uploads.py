@@ -36,15 +36,15 @@ def abort_uploads(path: str) -> None:
     nothing is done, as only pyarrow has them; nothing is raised if the store refuses.
     """
     with suppress(OSError, HTTPException, ElementTree.ParseError, DataFileError):
-        place = _place_of(path)
-        if place is not None:
-            answer = place.ask("GET", {"uploads": "", "prefix": place.key, "encoding-type": "url"}, of_bucket=True)
-            for upload in _uploads_of(answer, place.key):
-                place.ask("DELETE", {"uploadId": upload})
+        target = _s3_object(path)
+        if target is not None:
+            answer = target.ask("GET", {"uploads": "", "prefix": target.key, "encoding-type": "url"}, of_bucket=True)
+            for upload in _uploads_of(answer, target.key):
+                target.ask("DELETE", {"uploadId": upload})
 
 
 @dataclass(frozen=True)
-class Place:
+class S3Object:
     """Object of S3, and how requests about it are sent.
 
     Attributes:
@@ -73,7 +73,7 @@ class Place:
             connection.close()
 
 
-def _place_of(path: str) -> Place | None:
+def _s3_object(path: str) -> S3Object | None:
     """Return where requests about a file go; None if it is not of S3, or the credentials are not known."""
     filesystem, _, inner = resolve(path)
     if not isinstance(filesystem, fs.S3FileSystem):
@@ -88,8 +88,8 @@ def _place_of(path: str) -> Place | None:
     server = urlsplit(access.endpoint or f"https://{domain}")
     # a certificate holds for one label before its domain
     if access.by_host or (access.endpoint is None and "." not in bucket):
-        return Place(server.scheme, f"{bucket}.{server.netloc}", "", key, region, keys)
-    return Place(server.scheme, server.netloc, f"/{bucket}", key, region, keys)
+        return S3Object(server.scheme, f"{bucket}.{server.netloc}", "", key, region, keys)
+    return S3Object(server.scheme, server.netloc, f"/{bucket}", key, region, keys)
 
 
 def _uploads_of(answer: bytes, key: str) -> list[str]:

@@ -18,8 +18,7 @@ from proselint.checks import __register__
 from proselint.config import DEFAULT, Config
 from proselint.registry import CheckRegistry
 from proselint.tools import LintFile
-from pygments.lexer import Lexer
-from pygments.lexers import JavascriptLexer, TypeScriptLexer
+from pygments.lexers import TypeScriptLexer
 from pygments.token import Comment
 
 ROOT = Path(__file__).parents[1]
@@ -36,7 +35,6 @@ _LEFT_OUT_WORDS = ("point in time",)
 #: A page of results, whose table quotes errors.
 _KEPT = ROOT / "docs" / "corpus.md"
 _CODE = re.compile(r"```.*?```|`[^`\n]*`|(?<=\])\([^)\n]*\)", re.DOTALL)
-_LEXERS: dict[str, type[Lexer]] = {".js": JavascriptLexer, ".ts": TypeScriptLexer}
 
 
 def pages() -> list[Path]:
@@ -52,9 +50,8 @@ def modules() -> list[Path]:
 
 
 def scripts() -> list[Path]:
-    """Modules in JavaScript and TypeScript: of the page, the widgets, and the JupyterLab extension."""
-    page = ROOT / "ducklake_lab" / "web" / "static"
-    return [*sorted(page.glob("*.js")), *sorted((ROOT / "extensions").glob("*/src/**/*.ts"))]
+    """Modules in TypeScript: of the page, the widgets, and the JupyterLab extension."""
+    return sorted((ROOT / "extensions").glob("*/src/**/*.ts"))
 
 
 def prose(path: Path) -> str:
@@ -63,8 +60,7 @@ def prose(path: Path) -> str:
     if path.suffix == ".md":
         return _CODE.sub(lambda code: re.sub(r"[^\n]", " ", code[0]), text)
     lines = [""] * (text.count("\n") + 1)
-    lexer = _LEXERS.get(path.suffix)
-    for number, line in (*_docstrings(text), *_comments(text)) if lexer is None else _script_comments(lexer(), text):
+    for number, line in _script_comments(text) if path.suffix == ".ts" else (*_docstrings(text), *_comments(text)):
         lines[number - 1] = _CODE.sub("", line.strip())
     return "\n".join(lines)
 
@@ -83,8 +79,8 @@ def _comments(text: str) -> Iterator[tuple[int, str]]:
             yield token.start[0], token.string.lstrip("#: ")
 
 
-def _script_comments(lexer: Lexer, text: str) -> Iterator[tuple[int, str]]:
-    for offset, kind, comment in lexer.get_tokens_unprocessed(text):
+def _script_comments(text: str) -> Iterator[tuple[int, str]]:
+    for offset, kind, comment in TypeScriptLexer().get_tokens_unprocessed(text):
         if kind in Comment:
             for number, line in enumerate(comment.splitlines(), text.count("\n", 0, offset) + 1):
                 yield number, line.strip().lstrip("/* ").removesuffix("*/")

@@ -46,7 +46,7 @@ class AttachOptions:
 
     @property
     def creates(self) -> bool:
-        """Whether a lake is made where there is none."""
+        """Returns whether a lake is made where there is none."""
         return self.create_if_not_exists and not self.read_only and self.at is None
 
     def lake_options(self) -> dict[str, str]:

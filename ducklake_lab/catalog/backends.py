@@ -186,7 +186,7 @@ _POSTGRES_SYSTEM = frozenset(("ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"
 
 
 def holds_columns(backend: Backend, columns: Mapping[str, DataType], own: int) -> bool:
-    """Whether a table of the backend can have columns of these types, and hold any row of them.
+    """Returns whether a table of the backend can have columns of these types, and hold any row of them.
 
     PostgreSQL cuts names after 63 bytes; like the reference we keep such rows in files.
 
@@ -207,7 +207,7 @@ def holds_columns(backend: Backend, columns: Mapping[str, DataType], own: int) -
 
 
 def takes_text(backend: Backend, data_type: DataType) -> bool:
-    """Whether values of `data_type` are written into an inlined data table of the backend as DuckDB's text of them."""
+    """Returns whether an inlined data table of the backend holds values of `data_type` as DuckDB's text."""
     return data_type.name not in _NATIVE[backend]
 
 

@@ -48,7 +48,7 @@ class CatalogCache:
         is_off: whether look-ups give None: a session that logs queries shows each of them.
 
     Attributes:
-        generation: rises when all is forgotten; what was planned before is out of date.
+        generation: rises when the cache forgets all; earlier plans are out of date.
     """
 
     def __init__(self, is_off: Callable[[], bool]) -> None:

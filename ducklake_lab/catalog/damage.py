@@ -65,7 +65,7 @@ def _holds(connection: sa.Connection, column: sa.ColumnElement[object], conditio
 
 
 def _runs(connection: sa.Connection, query: sa.Select[Any], *, rows: bool = False) -> bool:
-    """Whether a query runs; with `rows`, whether it also finds a row."""
+    """Returns whether a query runs; with `rows`, whether it also finds a row."""
     try:
         found = connection.execute(query).first()
     except (sa.exc.SQLAlchemyError, duckdb.Error):

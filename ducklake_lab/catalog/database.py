@@ -124,7 +124,7 @@ class CatalogDatabase:
         self._exclusive.enter_context(self.held())
 
     def exists(self) -> bool:
-        """Whether there is a catalog file; True for servers, where only a connection shows it."""
+        """Return whether there is a catalog file; True for servers, where only a connection shows it."""
         return self.location.path is None or self.location.path.exists()
 
     @contextmanager
@@ -226,7 +226,7 @@ class CatalogDatabase:
 
     @staticmethod
     def _is_foreign(error: Exception) -> bool:
-        """Whether a file is no database of this kind at all."""
+        """Return whether a file is no database of this kind at all."""
         text = _reason(error)
         return "not a valid DuckDB database file" in text or "file is not a database" in text
 
@@ -344,7 +344,7 @@ class CatalogDatabase:
         return without_secrets(self.location.url, _reason(error).partition("\n")[0])
 
     def has_table(self, connection: sa.Connection, name: str) -> bool:
-        """Whether the catalog has a table of that name."""
+        """Return whether the catalog has a table of that name."""
         if self.backend == "duckdb":
             try:
                 raw_duckdb(connection).table(name)  # a query of all tables takes a millisecond

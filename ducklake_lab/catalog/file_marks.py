@@ -27,21 +27,21 @@ class FileMark:
 
     @property
     def is_settled(self) -> bool:
-        """Whether every later change gets another time: the last change is older than one step of the clock."""
+        """Returns whether every later change gets another time: the last change is older than one step of the clock."""
         return all(max(file[3:]) < self.taken - _STEP for file in self.files if file is not None)
 
     @property
     def has_log(self) -> bool:
-        """Whether DuckDB's log was there."""
+        """Returns whether DuckDB's log was there."""
         return self.files[1] is not None
 
     @property
     def is_fine(self) -> bool:
-        """Whether the file system counts time in small steps: not all times of change are whole seconds."""
+        """Returns whether the file system counts time in small steps: not all times of change are whole seconds."""
         return any(moment % 1_000_000_000 for file in self.files if file is not None for moment in file[3:])
 
     def still_holds(self, path: Path) -> bool:
-        """Whether no file has changed since."""
+        """Returns whether no file has changed since."""
         return self.is_settled and mark_of(path).files == self.files
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import sqlalchemy as sa
@@ -24,43 +24,9 @@ _NO_COLUMNS = ColumnMapping(())
 _LARGEST = 2**48
 #: Ids that are listed in a query, instead of asking for all.
 _FEW = 500
-#: In the order of DataFile's fields.
-_DATA_FILE = [
-    t.data_file.c[name]
-    for name in (
-        "data_file_id",
-        "table_id",
-        "begin_snapshot",
-        "end_snapshot",
-        "path",
-        "path_is_relative",
-        "record_count",
-        "file_size_bytes",
-        "footer_size",
-        "row_id_start",
-        "partition_id",
-        "encryption_key",
-        "mapping_id",
-        "partial_max",
-    )
-]
-_DELETE_FILE = [
-    t.delete_file.c[name]
-    for name in (
-        "delete_file_id",
-        "data_file_id",
-        "begin_snapshot",
-        "end_snapshot",
-        "path",
-        "path_is_relative",
-        "format",
-        "delete_count",
-        "file_size_bytes",
-        "footer_size",
-        "encryption_key",
-        "partial_max",
-    )
-]
+#: Columns in the order of the fields that they fill.
+_DATA_FILE = [t.data_file.c[one.name] for one in fields(DataFile) if one.name in t.data_file.c]
+_DELETE_FILE = [t.delete_file.c[one.name] for one in fields(DeleteFile)]
 
 
 _TABLE_STATS = sa.select(

@@ -38,7 +38,7 @@ def offered(database: CatalogDatabase) -> list[sa.Index]:
 
 
 def statement(index: sa.Index, database: CatalogDatabase) -> str:
-    """Return the CREATE INDEX of an index, for users who run it themselves."""
+    """Return the CREATE INDEX of an index, for users to run."""
     dialect = sa.make_url(database.location.url).get_dialect()()
     return str(CreateIndex(index).compile(dialect=dialect))
 

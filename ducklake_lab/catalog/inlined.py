@@ -22,10 +22,7 @@ from ducklake_lab.catalog.reader import read_columns
 from ducklake_lab.catalog.uri import Backend
 from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.duckdb import variants
-from ducklake_lab.duckdb.casting import (
-    cast_columns,
-    cast_sql,
-)
+from ducklake_lab.duckdb.casting import cast_columns, cast_sql
 from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.entries import Column
@@ -35,7 +32,7 @@ from ducklake_lab.model.types import DataType
 
 
 def can_inline(columns: Sequence[Column], backend: Backend, version: Version) -> bool:
-    """Whether rows with these columns can be kept in a catalog; the same rule as the reference's."""
+    """Return whether rows with these columns can be kept in a catalog; the same rule as the reference's."""
 
     def can_keep(part: Column, *, nested: bool) -> bool:
         if part.type == "variant":
@@ -94,7 +91,7 @@ def read_rows(
         time_zone: in which times of columns that had no zone are read.
 
     Returns:
-        `_ducklake_row_id`, `_ducklake_snapshot_id` (the first, or with `ended` the one that deleted it), then `columns`, then
+        `_ducklake_row_id`, `_ducklake_snapshot_id` (the first snapshot, or with `ended` that of the deletion), then `columns`, then
         `_ducklake_file_name`: the table that has the row; None where there are no such rows.
     """
     parts = []
@@ -139,7 +136,7 @@ class InlinedVersion:
 
     Attributes:
         begin_snapshot: a snapshot at which the table had the columns these rows have.
-        rows: `_ducklake_row_id`, `_ducklake_snapshot_id` (the one that inserted the row), `end_snapshot`, then the
+        rows: `_ducklake_row_id`, `_ducklake_snapshot_id` (that of the insertion), `end_snapshot`, then the
             columns.
     """
 
@@ -195,7 +192,7 @@ def newest_table(of: sa.BindParameter[int]) -> tuple[sa.ScalarSelect[Any], ...]:
 
 
 def takes_rows(connection: sa.Connection, table_id: int, newest: NewestTable, columns: Sequence[Column]) -> bool:
-    """Whether the newest inlined data table of a table takes rows with these columns."""
+    """Return whether the newest inlined data table of a table takes rows with these columns."""
     if newest.altered is None or newest.altered <= newest.schema_version:
         return True
     stored = _columns_of_version(connection, table_id, newest.schema_version)

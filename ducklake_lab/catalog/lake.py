@@ -50,7 +50,7 @@ class Lake:
         alias: the name it is attached under.
         data_path: absolute path or URL of the data, ending in `/`.
         at: the snapshot or aware time the lake was attached at, or None for the newest.
-        cache: what was read of the catalog.
+        cache: rows read from the catalog.
         last_committed: the newest snapshot committed since it was attached, or None.
         metadata_name: the name its catalog database goes by in SQL.
         session: options of the session it is attached to.

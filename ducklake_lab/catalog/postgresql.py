@@ -121,7 +121,7 @@ sa.dialects.registry.register("postgresql.ducklake_lab", __name__, "PostgreSQLDi
 
 
 def set_autocommit(connection: sa.Connection, *, wanted: bool) -> None:
-    """Whether each statement of a connection is a transaction of its own: BEGIN and ROLLBACK are round trips.
+    """Return whether each statement of a connection is a transaction of its own: BEGIN and ROLLBACK are round trips.
 
     The connection must be in no transaction.
     """
@@ -131,7 +131,7 @@ def set_autocommit(connection: sa.Connection, *, wanted: bool) -> None:
 
 
 def _has_input(driver: Any) -> bool:
-    """Whether the server has sent an unread message, such as the end of the connection."""
+    """Return whether the server has sent an unread message, such as the end of the connection."""
     with selectors.DefaultSelector() as selector:
         selector.register(driver, selectors.EVENT_READ)
         return bool(selector.select(0))

@@ -46,7 +46,7 @@ def _converted(values: pa.ChunkedArray, old: Column, new: Column, time_zone: str
 
 
 def _same_parts(old: Column, new: Column) -> bool:
-    """Whether two versions of a column have the same parts under the same names and with the same types."""
+    """Returns whether two versions of a column have the same parts under the same names and with the same types."""
     return [(part.column_id, part.name, part.type) for part in old.walk() if part is not old] == [
         (part.column_id, part.name, part.type) for part in new.walk() if part is not new
     ] and old.type == new.type

@@ -28,7 +28,7 @@ _DUCKDB_ERRORS = (duckdb.TransactionException, duckdb.ConstraintException)
 
 
 def is_lost_race(error: Exception) -> bool:
-    """Whether a statement of a commit, or its COMMIT, failed because another commit was quicker.
+    """Returns whether a statement of a commit, or its COMMIT, failed because another commit was quicker.
 
     Such a commit can be tried again. Snapshot ids are keys, so only one of two commits gets the next one.
     """
@@ -44,7 +44,7 @@ def is_lost_race(error: Exception) -> bool:
 
 
 def is_full(error: Exception) -> bool:
-    """Whether the catalog's disk, or a user's share of it, is full."""
+    """Returns whether the catalog's disk, or a user's share of it, is full."""
     cause = _cause(error)
     if isinstance(cause, sqlite3.Error):
         return getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) in _SQLITE_FULL
@@ -54,7 +54,7 @@ def is_full(error: Exception) -> bool:
 
 
 def is_lock_timeout(error: Exception) -> bool:
-    """Whether the wait for another client's lock has ended in vain."""
+    """Returns whether the wait for another client's lock has ended in vain."""
     cause = _cause(error)
     if isinstance(cause, sqlite3.Error):
         return getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF == sqlite3.SQLITE_BUSY
@@ -62,12 +62,12 @@ def is_lock_timeout(error: Exception) -> bool:
 
 
 def is_nul_byte(error: Exception) -> bool:
-    """Whether a text has a NUL byte, which PostgreSQL's driver refuses."""
+    """Returns whether a text has a NUL byte, which PostgreSQL's driver refuses."""
     return "cannot contain NUL (0x00) bytes" in str(_cause(error))
 
 
 def is_before_table(error: sa.exc.DBAPIError) -> bool:
-    """Whether MySQL reports that a table was made after the transaction began, which therefore does not see it."""
+    """Returns whether MySQL reports a table that was made after the transaction began, and that it does not see."""
     return _code(error.orig) == _MYSQL_TABLE_CHANGED
 
 

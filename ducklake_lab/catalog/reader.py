@@ -19,15 +19,7 @@ from ducklake_lab.catalog.options import OPTIONS, OptionRow
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.collecting import without_collecting
 from ducklake_lab.errors import CatalogError, SnapshotNotFoundError
-from ducklake_lab.model.entries import (
-    Column,
-    ColumnVersion,
-    Schema,
-    Snapshot,
-    SnapshotInfo,
-    Table,
-    View,
-)
+from ducklake_lab.model.entries import Column, ColumnVersion, Schema, Snapshot, SnapshotInfo, Table, View
 from ducklake_lab.model.quoting import schema_path
 from ducklake_lab.model.state import CatalogState, Tables
 
@@ -291,7 +283,7 @@ def _columns_by_table(snapshot: Snapshot, connect: Connect) -> Callable[[int], t
     """Columns as `_columns` gives them, read when a table is first asked for; other commits may have been made since.
 
     Raises:
-        SnapshotNotFoundError: by what it gives, where all snapshots that have these entries were expired.
+        SnapshotNotFoundError: the returned function raises it if all snapshots with these entries have expired.
     """
     asked: set[int] = set()
     rest: Callable[[int], tuple[Column, ...]] | None = None

@@ -18,10 +18,10 @@ class Server:
 
     Attributes:
         label: its name for people.
-        kinds: its names in URIs, as in `ducklake:postgres:…`, and in URLs; the first is the one that is written.
+        kinds: its names in URIs, as in `ducklake:postgres:…`, and in URLs; the first is written.
         dialect: whose SQL it takes.
         driver: SQLAlchemy's name of the dialect and the driver.
-        package: what is installed to connect, and the extra that does it.
+        package: the driver, and the extra that installs it.
         words: the parts of a URL by the words of a connection string, as DuckDB's extension for the server names them.
         database: the word that names the database.
         socket: the word that names a socket in a URL.

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import ducklake_lab as dl
-from ducklake_lab.demo.places import Catalog, Place, place
+from ducklake_lab.demo.places import Catalog, LakeLocation, place
 from ducklake_lab.demo.steps import steps
 from ducklake_lab.errors import UsageError
 
@@ -19,7 +19,7 @@ def build(
     uri: str | None = None,
     force: bool = False,
     report: Callable[[str], None] = print,
-) -> Place:
+) -> LakeLocation:
     """Builds the demo lake in a folder; keeps one that is complete, rebuilds one that is half built.
 
     Args:
@@ -47,7 +47,7 @@ def build(
     return where
 
 
-def _messages(where: Place) -> list[str]:
+def _messages(where: LakeLocation) -> list[str]:
     """The commit messages of the lake in that place, oldest first, without that of its creation."""
     if not where.exists():
         return []
@@ -59,7 +59,7 @@ def _messages(where: Place) -> list[str]:
         return [entry.info.commit_message or "" for entry in session.snapshots() if entry.info.snapshot_id > 0]
 
 
-def _run(where: Place, report: Callable[[str], None]) -> None:
+def _run(where: LakeLocation, report: Callable[[str], None]) -> None:
     todo = steps()
     started = time.monotonic()
     report(f"Building the demo lake, {len(todo)} snapshots: {where.uri}")

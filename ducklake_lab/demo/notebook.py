@@ -20,7 +20,7 @@ def execute(notebook: Path, target: Path, uri: str, report: Callable[[str], None
 
     Raises:
         UsageError: nbclient is not installed.
-        DuckLakeError: a cell failed; what ran is written all the same, the file's name ending in `.failed.ipynb`.
+        DuckLakeError: a cell failed; the cells before it are written to a file that ends in `.failed.ipynb`.
     """
     try:
         import nbformat

@@ -14,8 +14,8 @@ DATABASE = "flights"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A place for a lake.
+class LakeLocation:
+    """Location of a lake.
 
     Attributes:
         uri: for `dl.connect`.
@@ -38,7 +38,7 @@ class Place:
         return self.uri if self.catalog_file is None else self.uri.replace(f"{self.folder}/", "")
 
     def exists(self) -> bool:
-        """Whether there may be a lake."""
+        """Returns whether there may be a lake."""
         return self.catalog_file is None or self.catalog_file.exists()
 
     def clear(self) -> None:
@@ -57,7 +57,7 @@ class Place:
         shutil.rmtree(self.data_path, ignore_errors=True)
 
 
-def place(folder: Path, catalog: Catalog, uri: str | None = None) -> Place:
+def place(folder: Path, catalog: Catalog, uri: str | None = None) -> LakeLocation:
     """The place of a demo lake in a folder, which is made; starts PostgreSQL where that is needed.
 
     Args:
@@ -66,23 +66,23 @@ def place(folder: Path, catalog: Catalog, uri: str | None = None) -> Place:
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     if uri is not None:
-        return Place(uri, folder)
+        return LakeLocation(uri, folder)
     if catalog == "duckdb":
         file = folder / "flights.ducklake"
-        return Place(f"ducklake:{file}", folder, file)
+        return LakeLocation(f"ducklake:{file}", folder, file)
     if catalog == "sqlite":
         file = folder / "flights.sqlite"
-        return Place(f"ducklake:sqlite:{file}", folder, file)
+        return LakeLocation(f"ducklake:sqlite:{file}", folder, file)
     return _postgres(folder)
 
 
-def _postgres(folder: Path) -> Place:
+def _postgres(folder: Path) -> LakeLocation:
     server = folder / "postgres"
     is_new = not server.exists()
     conninfo = _start(server)
     if is_new:
         _create_database(server)
-    return Place(f"ducklake:postgres:dbname={DATABASE} {conninfo}", folder, server=server)
+    return LakeLocation(f"ducklake:postgres:dbname={DATABASE} {conninfo}", folder, server=server)
 
 
 def _start(server: Path) -> str:

@@ -115,7 +115,7 @@ class Diff:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the two states have the same rows and columns."""
+        """Return whether the two states have the same rows and columns."""
         return not self.summary.changed and not self.schema
 
     def rows(
@@ -251,10 +251,7 @@ class Diff:
         Raises:
             UsageError: the file cannot be written.
         """
-        html: str = hook("diff.page")(self)
-        if path is not None:
-            write(path, html)
-        return html
+        return page("diff.page", self, path)
 
     def save(self, path: str | Path) -> None:
         """Writes the diff to a file: a page to `.html`, data to `.json`, a patch to `.sql`.
@@ -293,7 +290,7 @@ def save(path: str | Path, made: Mapping[str, Callable[[], str]], what: str) -> 
 
     Args:
         made: makes the text, by the end of the name; two or more.
-        what: is saved, for people.
+        what: the saved thing, for messages.
 
     Raises:
         UsageError: the name ends otherwise, or the file cannot be written.
@@ -303,6 +300,14 @@ def save(path: str | Path, made: Mapping[str, Callable[[], str]], what: str) -> 
         *others, last = made
         raise UsageError(f"{what} is saved as {', '.join(others)} or {last}, not {Path(path).name}.")
     write(path, make())
+
+
+def page(name: str, diff: object, path: str | Path | None) -> str:
+    """Return the page of a diff that a hook draws; write it to a file if one is given."""
+    html: str = hook(name)(diff)
+    if path is not None:
+        write(path, html)
+    return html
 
 
 def write(path: str | Path, text: str) -> None:

@@ -88,7 +88,7 @@ class Sides:
 
     @property
     def is_open(self) -> bool:
-        """Whether the later state is not committed."""
+        """Return whether the later state is not committed."""
         before, after = self.before.state, self.after.state
         is_of_transaction = after is not before and after.snapshot is before.snapshot
         return self.after.staged is not None or not self.after.committed or is_of_transaction

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.diff.compute import diff_sides, snapshot_info
-from ducklake_lab.diff.diff import Diff, save, write
+from ducklake_lab.diff.diff import Diff, page, save
 from ducklake_lab.diff.diff_states import Side
 from ducklake_lab.diff.model import ColumnChange, DiffSummary
 from ducklake_lab.engine.placement import Engines
@@ -110,7 +110,7 @@ class LakeDiff(Sequence[TableDiff]):
 
     @property
     def is_empty(self) -> bool:
-        """Whether all tables have the same rows and columns in both states."""
+        """Returns whether all tables have the same rows and columns in both states."""
         return not self._tables
 
     def to_dict(self) -> dict[str, Any]:
@@ -142,10 +142,7 @@ class LakeDiff(Sequence[TableDiff]):
         Raises:
             UsageError: the file cannot be written.
         """
-        html: str = hook("lake_diff.page")(self)
-        if path is not None:
-            write(path, html)
-        return html
+        return page("lake_diff.page", self, path)
 
     def save(self, path: str | Path) -> None:
         """Writes the diff to a file: a page to `.html`, counts to `.json`.

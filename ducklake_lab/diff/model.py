@@ -55,7 +55,7 @@ class Histogram:
         after: how many have one in the later state (inserted and updated rows).
         numeric: the bins are equal-width intervals `[edge, next edge)`, the last one closed.
         smallest: the least of the values in the bins, as DuckDB's text; "" for categories.
-        largest: likewise the greatest.
+        largest: the greatest of those values, as DuckDB's text; "" for categories.
         more: categories that are not listed, which are rarer.
     """
 

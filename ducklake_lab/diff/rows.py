@@ -26,11 +26,11 @@ class ChangedRows:
 
     Args:
         removed: row ids, then the columns: rid, c0, c1, …
-        added: likewise.
+        added: row ids and columns, in the same form.
         columns: the columns of both: those of the later schema, then those only the earlier one has.
         only_before: how many of them only the earlier one has.
         key: columns by which rows are paired; by row id where there are none.
-        known: what is known of the whole table.
+        known: facts about the whole table.
         time_zone: in which times are shown.
         total: how many rows have changed, where these are a sample of them; None where they are all.
         from_spark: Spark gave the rows.

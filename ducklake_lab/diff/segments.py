@@ -155,7 +155,7 @@ def _unchanged_shares(changed: ChangedRows, found: Sequence[_Candidate]) -> list
 
 
 def _is_telling(changed: ChangedRows, one: _Candidate) -> bool:
-    """Whether the statistics of the files leave room for the condition to be rarer elsewhere."""
+    """Return whether the statistics of the files leave room for the condition to be rarer elsewhere."""
     name, known = changed.columns[one.index].name, changed.known
     if name in known.constant:
         return False

@@ -72,7 +72,7 @@ def item_name(sql: str) -> str | None:
 
 
 def is_one(kind: str, sql: str) -> bool:
-    """Whether DuckDB reads a text as one statement of a kind, such as SELECT: its text may come from a hostile catalog."""
+    """Returns whether DuckDB reads a text as one statement of a kind, such as SELECT; a hostile catalog may hold the text."""
     try:
         statements = duckdb.extract_statements(sql)
     except duckdb.Error:

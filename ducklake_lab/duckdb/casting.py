@@ -102,7 +102,7 @@ def _of_wkb(kind: DataType, target: DataType) -> DataType:
 
 
 def _is_carried(field: pa.Field, data_type: DataType) -> bool:
-    """Whether values are in the type already, in its Arrow form."""
+    """Return whether values are in the type already, in its Arrow form."""
     if not is_marked(field):
         return bool(field.type == _own_arrow(data_type))
     same = field.type == data_type.arrow() and from_field(field) == data_type
@@ -191,12 +191,12 @@ REFUSALS = (LONG_INTERVAL, LONG_NUMBER)
 
 
 def has_part(data_type: DataType, names: Sequence[str]) -> bool:
-    """Whether a type, or one below it, is one of some."""
+    """Return whether a type, or one below it, is one of some."""
     return any(part.name in names for part in data_type.walk())
 
 
 def _is_nameless(data_type: DataType) -> bool:
-    """Whether it is the type of `row(1, 2)`: no SQL casts to a struct whose fields have no names."""
+    """Return whether it is the type of `row(1, 2)`: no SQL casts to a struct whose fields have no names."""
     return any(not name for name, _ in data_type.children)
 
 

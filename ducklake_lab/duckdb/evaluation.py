@@ -45,7 +45,7 @@ class Evaluation:
         arguments: their types.
         volatile: each row, and each use, has a value of its own.
         deferred: a row whose value cannot be computed gets an error beside it, which counts where the value is used.
-        columns: what errors call its arguments; "" where one is no column.
+        columns: names of its arguments in errors; "" for one that is no column.
         written: SQL of its arguments for errors; "" where it is not known.
     """
 
@@ -145,7 +145,7 @@ def result_type(sql: str, arguments: tuple[DataType, ...], settings: Settings) -
 
 
 def _has(kind: duckdb.sqltypes.DuckDBPyType, name: str) -> bool:
-    """Whether one of DuckDB's types has a kind that Spark lacks, or a part of that kind.
+    """Return whether one of DuckDB's types has a kind that Spark lacks, or a part of that kind.
 
     Args:
         name: `enum`, whose values are not in the order of their texts, or `array`, whose length is fixed.
@@ -235,7 +235,7 @@ def aggregates() -> frozenset[str]:
 
 
 def is_aggregate(name: str) -> bool:
-    """Whether a function of DuckDB aggregates rows, or is one of windows."""
+    """Return whether a function of DuckDB aggregates rows, or is one of windows."""
     return name.lower() in aggregates() or name.lower() in ("grouping", "grouping_id")
 
 

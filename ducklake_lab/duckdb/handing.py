@@ -56,7 +56,7 @@ def python_rows(table: pa.Table, time_zone: str = "UTC") -> list[tuple[Any, ...]
 
 
 def _is_plain(field: pa.Field) -> bool:
-    """Whether Arrow gives the Python values of a column that DuckDB gives."""
+    """Returns whether Arrow gives the Python values of a column that DuckDB gives."""
     kind = field.type
     plain = (
         pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind) or pa.types.is_float64(kind)

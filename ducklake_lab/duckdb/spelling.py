@@ -117,5 +117,5 @@ def _are_within(values: pa.Array | pa.ChunkedArray, reach: tuple[int, int]) -> b
 
 
 def _are_ordered(values: pa.ChunkedArray) -> bool:
-    """Whether Arrow orders doubles as DuckDB does: there is no NaN, and not both zeros."""
+    """Returns whether Arrow orders doubles as DuckDB does: there is no NaN, and not both zeros."""
     return not pc.any(pc.or_(pc.is_nan(values), pc.equal(values, 0.0))).as_py()

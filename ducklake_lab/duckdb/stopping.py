@@ -82,6 +82,6 @@ def on_interrupt(act: Callable[[], None]) -> Iterator[None]:
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Whether an error says that the user stopped a statement; since DuckDB 2.0 without its cause."""
+    """Returns whether an error says that the user stopped a statement; since DuckDB 2.0 without its cause."""
     cause = error.__cause__
     return isinstance(cause, KeyboardInterrupt) or (cause is None and str(error) == "Query interrupted")

@@ -25,7 +25,7 @@ def unsliced(rows: _Rows) -> _Rows:
 
 
 def _is_misread(kind: pa.DataType, *, in_struct: bool = False) -> bool:
-    """Whether the type has a struct directly within a struct, or a union."""
+    """Returns whether the type has a struct directly within a struct, or a union."""
     if pa.types.is_union(kind) or (in_struct and pa.types.is_struct(kind)):
         return True
     is_struct = pa.types.is_struct(kind)
@@ -33,7 +33,7 @@ def _is_misread(kind: pa.DataType, *, in_struct: bool = False) -> bool:
 
 
 def _starts_at_zero(array: pa.Array) -> bool:
-    """Whether neither the array nor one within it is a slice."""
+    """Returns whether neither the array nor one within it is a slice."""
     if array.offset:
         return False
     kind = array.type

@@ -68,15 +68,15 @@ _NO_LIST = re.compile(r"list_aggr takes .*, not \((.*), VARCHAR\); .*", re.DOTAL
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Place where a statement cannot be parsed: a word, with its 1-based line and column."""
+class ErrorPosition:
+    """Position where a statement cannot be parsed: a word, with its 1-based line and column."""
 
     word: str
     line: int
     column: int
 
 
-def place_of(error: Exception | str, sql: str) -> Place | None:
+def position_of_error(error: Exception | str, sql: str) -> ErrorPosition | None:
     """The place that a parser's error means in the text it is about; None where that is not certain."""
     text = str(error)
     near, shown = _NEAR.search(text), _SHOWN_LINE.search(text)
@@ -88,7 +88,7 @@ def place_of(error: Exception | str, sql: str) -> Place | None:
     part, at = shown[2].removeprefix("...").removesuffix("..."), len(shown[3]) - len(f"LINE {shown[1]}: ")
     marked = line.find(part) + at - 3 * shown[2].startswith("...")
     if marked in found or len(found) == 1:
-        return Place(near[1], int(shown[1]), (marked if marked in found else found[0]) + 1)
+        return ErrorPosition(near[1], int(shown[1]), (marked if marked in found else found[0]) + 1)
     return None
 
 
@@ -113,8 +113,8 @@ def worded(error: Exception | str, columns: Sequence[str] = ()) -> str:
     """Reword an error of DuckDB in one line.
 
     Args:
-        columns: what `c0`, `c1`, … or `_ducklake_0`, … stand for in the statement, where its columns have such names;
-            "" for what is no column.
+        columns: names for `c0`, `c1`, … or `_ducklake_0`, … if the statement's columns have such names;
+            "" for other expressions.
     """
     text = str(error).strip().split("\n\nLINE ")[0]
     head, mark, rest = text.partition("Error: ")
@@ -162,11 +162,11 @@ _OF_FILES = [
 
 
 def worded_of_file(error: Exception | str, path: str, kind: str, *, encrypted: bool = False) -> str:
-    """Reword the error of a file that cannot be read in one line, with what to do.
+    """Reword the error of an unreadable file in one line, with the next step.
 
     Args:
         kind: of the file: `data file`.
-        encrypted: whether it was to be decrypted; a wrong key makes a wrong length of what is decrypted.
+        encrypted: whether DuckDB decrypts the file; a wrong key makes a wrong length.
     """
     text = str(error).removeprefix(f"The file {path} cannot be read: ")
     if encrypted and "read enough bytes" in text:
@@ -180,7 +180,7 @@ def worded_of_file(error: Exception | str, path: str, kind: str, *, encrypted: b
 
 
 def is_of_damage(error: Exception | str) -> bool:
-    """Whether an error that names no file is one of damaged Parquet."""
+    """Returns whether an error that names no file is one of damaged Parquet."""
     return re.search(_DAMAGED, str(error), re.IGNORECASE) is not None
 
 
@@ -247,7 +247,7 @@ def _no_function(found: re.Match[str], text: str) -> str:
 
 
 def _has_more(parameters: Sequence[str]) -> bool:
-    """Whether a function takes any number of further arguments."""
+    """Returns whether a function takes any number of further arguments."""
     return bool(parameters) and "..." in parameters[-1]
 
 

@@ -45,7 +45,7 @@ def zone_of(connection: duckdb.DuckDBPyConnection) -> str:
 
 
 def instant(value: datetime | date | str, zone: str) -> datetime:
-    """The aware time, in the zone, that DuckDB casts a value to: what names no zone is local.
+    """The aware time, in the zone, that DuckDB casts a value to: a value without a zone is local.
 
     A local time that comes twice is the later one; one that is skipped is as long after midnight as if it were not.
 

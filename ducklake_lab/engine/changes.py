@@ -11,7 +11,7 @@ import pyarrow as pa
 from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.engine.on_spark import OnSpark
 from ducklake_lab.engine.rows import Columns, Here, InMemory, Query, Rows, unique_name
-from ducklake_lab.files.relation import is_direct, relation_of
+from ducklake_lab.files.duckdb_query import is_direct, query_of
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.plan import ChangePlan, DeletedRows, ScanFile, ScanPlan
@@ -59,8 +59,8 @@ def _on_spark(frame: DataFrame, plan: ScanPlan, *, virtual: bool) -> OnSpark:
 
 def _here(plan: ScanPlan, deleted: Sequence[DeletedRows], *, virtual: bool) -> Here:
     if is_direct((*plan.files, *(rows.after for rows in deleted))):
-        relation = relation_of(plan, unique_name(), virtual=virtual, deleted=deleted)
-        return Query(relation, _columns(plan, virtual=virtual))
+        query = query_of(plan, unique_name(), virtual=virtual, deleted=deleted)
+        return Query(query, _columns(plan, virtual=virtual))
     parts = [local_reader.read_deleted(plan, deleted)] if deleted else []
     return InMemory(pa.concat_tables([local_reader.read(plan, virtual=virtual), *parts]))
 
@@ -83,7 +83,7 @@ def feed(plan: ChangePlan, spark: SparkSession | None, *, ordered: bool = False)
         rows.first(len(names) + 4, [*numbered, "file_id", "place", "row_id", "snapshot_id"])
         for rows in (removed(plan, spark), added(plan, spark))
     ]
-    found = sides[0].query(
+    paired = sides[0].query(
         "WITH updated AS (SELECT r.snapshot_id, r.row_id FROM rows AS r JOIN added AS a "
         "ON r.snapshot_id = a.snapshot_id AND r.row_id = a.row_id) "
         + " UNION ALL ".join(
@@ -98,7 +98,7 @@ def feed(plan: ChangePlan, spark: SparkSession | None, *, ordered: bool = False)
         + (" ORDER BY snapshot_id, row_id, change_type DESC" if ordered else ""),
         added=sides[1],
     )
-    return found.first(len(names) + 3, ["snapshot_id", "rowid", "change_type", *names])
+    return paired.first(len(names) + 3, ["snapshot_id", "rowid", "change_type", *names])
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -27,7 +27,7 @@ from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.scan.planner import plan_written
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query, plan_insert, plan_query
-from ducklake_lab.sql.plan import InputRows, NamedRows, QueryPlan, Resolver, StoredMacro, StoredView
+from ducklake_lab.sql.plan import InputRows, NamedRows, QueryPlan, Resolver
 from ducklake_lab.sql.planning.writes import carrier
 from ducklake_lab.storage import Storage, is_local
 
@@ -62,6 +62,11 @@ class OnSpark(Rows):
             return self.declared
         return [(field.name, from_spark(field.dataType)) for field in self.data.schema.fields]
 
+    @property
+    def names(self) -> Sequence[str]:
+        names: list[str] = self.data.columns
+        return names
+
     def _running(self) -> AbstractContextManager[SparkSession]:
         return self.engines.running() if self.engines is not None else nullcontext(self.data.sparkSession)
 
@@ -79,11 +84,14 @@ class OnSpark(Rows):
     def run_by(self, engines: Engines) -> OnSpark:
         return replace(self, engines=engines)
 
+    def head(self, count: int) -> pa.Table:
+        return replace(self, data=self.data.limit(count)).arrow()
+
     def near(self, most: int) -> Rows:
         if not self.data.isLocal():
             return self
-        found = replace(self, data=self.data.limit(most + 1)).here()
-        return found if found.arrow().num_rows <= most else self
+        rows = self.head(most + 1)
+        return InMemory(rows) if rows.num_rows <= most else self
 
     def count(self) -> int:
         """Returns the number of rows, which Spark counts."""
@@ -109,8 +117,8 @@ class OnSpark(Rows):
 
     def counts(self, column: str) -> dict[str, int]:
         name = quote_identifier(column)
-        found = self.query(f"SELECT {name} AS v, count(*) AS n FROM rows GROUP BY {name}").arrow().to_pylist()
-        return {row["v"]: row["n"] for row in found}
+        counted = self.query(f"SELECT {name} AS v, count(*) AS n FROM rows GROUP BY {name}").arrow().to_pylist()
+        return {row["v"]: row["n"] for row in counted}
 
     def query(self, sql: str, **others: Rows) -> OnSpark:
         inputs: dict[str, Rows] = {"rows": self, **others}
@@ -132,10 +140,10 @@ class OnSpark(Rows):
 
     def fit(self, columns: Sequence[Column], settings: Settings) -> OnSpark:
         given = {name.casefold(): (name, kind) for name, kind in self.columns}
-        found = [given.get(column.name.casefold(), ("", None)) for column in columns]
+        given_columns = [given.get(column.name.casefold(), ("", None)) for column in columns]
         wanted = [(column.data_type, carrier(column.data_type)) for column in columns]
-        if all(kind in kinds for (_, kind), kinds in zip(found, wanted, strict=True)):
-            frame = self.data.select(*(_quoted(name) for name, _ in found))
+        if all(kind in kinds for (_, kind), kinds in zip(given_columns, wanted, strict=True)):
+            frame = self.data.select(*(_quoted(name) for name, _ in given_columns))
             return replace(self, data=frame.toDF(*(column.name for column in columns)), declared=None)
         rows = op.TableName(None, None, "rows")
         insert = op.Insert(rows, columns=None, query=parse_query("SELECT * FROM rows").tree, by_name=True)
@@ -218,23 +226,5 @@ class _Inputs(Resolver):
             raise BindError(f'A query over rows names "{name}", which is none of its inputs.')
         return InputRows(self._inputs[name.name])
 
-    def function(self, name: op.TableName, args: Sequence[object], kwargs: Mapping[str, object]) -> Columns | None:
-        return None
-
-    def owns(self, name: op.TableName) -> bool:
-        return False
-
-    def describe(self, query: str) -> Sequence[tuple[str, DataType | None]] | None:
-        return None
-
-    def view(self, name: op.TableName, at: op.At | None) -> StoredView | None:
-        return None
-
-    def macro(self, name: op.TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
-        return None
-
     def settings(self) -> Settings:
         return self._settings
-
-    def macros(self, place: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
-        return {}

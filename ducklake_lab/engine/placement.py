@@ -99,7 +99,7 @@ class Placement:
 
     @property
     def is_here(self) -> bool:
-        """Whether no Spark is needed."""
+        """Returns whether no Spark is needed."""
         return self.where != "spark"
 
     def __str__(self) -> str:
@@ -118,19 +118,19 @@ def place(facts: Facts, limits: Limits, asked: Engine) -> Placement:
     Args:
         asked: the choice of the session or the statement: `auto` decides by size, other values are fixed.
     """
-    found = _read(facts)
+    read = _read(facts)
     if facts.on_spark:
-        return Placement("spark", "a DataFrame is read") if asked != "duckdb" else Placement("process", found)
+        return Placement("spark", "a DataFrame is read") if asked != "duckdb" else Placement("process", read)
     if not facts.files and not facts.rows:
-        return Placement("process", found)
+        return Placement("process", read)
     if asked == "duckdb":
-        return Placement("process", found)
+        return Placement("process", read)
     over = "files of a remote file system" if facts.is_far else _over(facts, limits)
     if asked == "spark":
         if facts.refusal is not None and facts.bytes <= limits.refused and facts.refusal() is not None:
-            return Placement("process", f"{found}, not supported on Spark")
+            return Placement("process", f"{read}, not supported on Spark")
         return Placement("spark", "asked for")
-    return Placement("spark", over) if over else Placement("process", found)
+    return Placement("spark", over) if over else Placement("process", read)
 
 
 @dataclass(slots=True)
@@ -159,35 +159,35 @@ class Placing:
         return place(facts, self.limits, self.asked)
 
     def expects_spark(self, size: int) -> bool:
-        """Whether queries of a lake of that many bytes may need Spark, whose start takes seconds."""
+        """Returns whether queries of a lake of that many bytes may need Spark, whose start takes seconds."""
         return self.asked != "duckdb" and size > self.limits.look
 
     def runs_on_demand(self, size: int) -> bool:
-        """Whether a query of that many bytes in process waits until its rows are needed; then it computes only those."""
+        """Returns whether a query in process waits until its rows are needed, and computes only those."""
         return size > self.limits.eager
 
     def reads_sides_first(self, size: int, placed: Callable[[], Placement]) -> bool:
-        """Whether small sides of a join are read first: DuckDB's own joins skip enough of few bytes."""
+        """Returns whether small sides of a join are read first: DuckDB's own joins skip enough of few bytes."""
         return size >= self.limits.joined or not placed().is_here
 
     def is_small_side(self, size: int) -> bool:
-        """Whether a side of a join is read first, to skip files of the other side."""
+        """Returns whether a side of a join is read first, to skip files of the other side."""
         return size <= self.limits.joined_side
 
     def compares_row_ids_here(self, facts: Facts, rows: int) -> bool:
-        """Whether row ids are compared in process; of local files, no other column is read."""
+        """Returns whether row ids are compared in process; of local files, no other column is read."""
         return self.place(facts).is_here or (not facts.is_fetched and rows <= self.limits.row_ids)
 
     def fetches_positions(self, count: int) -> bool:
-        """Whether positions of deletions on Spark are fetched, because a job takes longer than their transfer."""
+        """Returns whether positions of deletions are fetched from Spark: a job takes longer than their transfer."""
         return count <= self.limits.deletions
 
     def fetches_changed_rows(self, count: int) -> bool:
-        """Whether changed rows of plain Spark are fetched, because a job takes longer than writing them in process."""
+        """Returns whether changed rows are fetched from Spark: a job takes longer than writing them in process."""
         return count <= self.limits.fetched_rows
 
     def writes_in_one_task(self, count: int) -> bool:
-        """Whether one task writes changed rows on Spark, because a shuffle takes longer."""
+        """Returns whether one task writes changed rows on Spark, because a shuffle takes longer."""
         return count <= self.limits.task_rows
 
 

@@ -7,7 +7,7 @@ All that gives rows is `Rows`: an Arrow table, a query in process, a DataFrame, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import count
@@ -24,7 +24,7 @@ from ducklake_lab.engine.placement import Engines
 from ducklake_lab.engine.target import Target, Written
 from ducklake_lab.files.constraints import check_rows
 from ducklake_lab.files.deletes import write_matched
-from ducklake_lab.files.relation import Relation
+from ducklake_lab.files.duckdb_query import DuckDbQuery
 from ducklake_lab.files.sorting import sort_rows
 from ducklake_lab.files.writer import write_rows
 from ducklake_lab.model.entries import Column
@@ -55,13 +55,18 @@ class Rows(ABC):
 
     @property
     def is_on_spark(self) -> bool:
-        """Whether the rows are fetched from Spark before this process reads them."""
+        """Returns whether the rows are fetched from Spark before this process reads them."""
         return False
 
     @property
     @abstractmethod
     def columns(self) -> Columns:
         """The names and types of the columns."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of the columns, whose types lakes may lack."""
+        return [name for name, _ in self.columns]
 
     @abstractmethod
     def here(self) -> Here:
@@ -79,6 +84,10 @@ class Rows(ABC):
     def arrow(self) -> pa.Table:
         """Returns all rows as an Arrow table in memory."""
         return self.here().arrow()
+
+    def head(self, count: int) -> pa.Table:
+        """Returns at most that many first rows; computes no more than needed."""
+        return self.arrow().slice(0, count)
 
     def first(self, count: int, names: Sequence[str] | None = None) -> Rows:
         """Returns the rows with only the first columns, on request under other names."""
@@ -157,7 +166,7 @@ class Here(Rows):
 
     @property
     @abstractmethod
-    def relation(self) -> Relation:
+    def duckdb_query(self) -> DuckDbQuery:
         """The rows as a query over files and Arrow tables."""
 
     @abstractmethod
@@ -177,30 +186,28 @@ class Here(Rows):
         if names is not None:
             kept = [(name, kind) for name, (_, kind) in zip(names, kept, strict=True)]
         shown = ", ".join(f"{old} AS {quote_identifier(new)}" for old, (new, _) in zip(inner, kept, strict=True))
-        relation = self.relation
-        return Query(
-            replace(relation, sql=f"SELECT {shown} FROM ({relation.sql}) AS r({', '.join(inner)})"), tuple(kept)
-        )
+        source = self.duckdb_query
+        return Query(replace(source, sql=f"SELECT {shown} FROM ({source.sql}) AS r({', '.join(inner)})"), tuple(kept))
 
     def pick(self, column: str, values: Sequence[str], without: Sequence[str]) -> Here:
         table = self.arrow()  # splitting a few rows is faster than binding a query
-        found = table.filter(pc.is_in(table.column(column), pa.array(values, pa.string())))
-        return InMemory(found.drop_columns(list(without)))
+        picked = table.filter(pc.is_in(table.column(column), pa.array(values, pa.string())))
+        return InMemory(picked.drop_columns(list(without)))
 
     def query(self, sql: str, **others: Rows) -> Here:
-        inputs = {"rows": self.relation, **{name: rows.here().relation for name, rows in others.items()}}
+        inputs = {"rows": self.duckdb_query, **{name: rows.here().duckdb_query for name, rows in others.items()}}
         named = ", ".join(f"{name} AS NOT MATERIALIZED ({rows.sql})" for name, rows in inputs.items())
         tables = {name: table for rows in inputs.values() for name, table in rows.tables.items()}
         places = {path: place for rows in inputs.values() for path, place in rows.places.items()}
-        return Query(Relation(f"WITH {named} SELECT * FROM ({sql})", tables, places))
+        return Query(DuckDbQuery(f"WITH {named} SELECT * FROM ({sql})", tables, places))
 
     def rest(self, start: int) -> Here:
         table = self.arrow()
         return InMemory(table.select(range(start, table.num_columns)))
 
     def counts(self, column: str) -> dict[str, int]:
-        found = pc.value_counts(self.arrow().column(column)).to_pylist()  # faster than binding a query
-        return {entry["values"]: entry["counts"] for entry in found}
+        counted = pc.value_counts(self.arrow().column(column)).to_pylist()  # faster than binding a query
+        return {entry["values"]: entry["counts"] for entry in counted}
 
     def fit(self, columns: Sequence[Column], settings: Settings) -> Here:
         named = {column.name.casefold(): column.name for column in columns}
@@ -209,11 +216,11 @@ class Here(Rows):
         return InMemory(filled(rows, columns, dict(settings)["TimeZone"]))
 
     def write(self, target: Target, *, keeps_ids: bool = False, count: int | None = None) -> Written:
-        table, found = target.table, self.arrow()
-        row_ids = found.column(ROW_ID).combine_chunks() if keeps_ids else None
+        table, given = target.table, self.arrow()
+        row_ids = given.column(ROW_ID).combine_chunks() if keeps_ids else None
         first = len(VIRTUAL_COLUMNS) if keeps_ids else 0
         types = {column.name: column.data_type for column in table.columns}
-        values = found.select(range(first, first + len(types))).rename_columns(list(types))
+        values = given.select(range(first, first + len(types))).rename_columns(list(types))
         rows = cast_columns(values, types)
         check_rows(table, rows)
         if target.sorted is not None and not keeps_ids:
@@ -225,10 +232,10 @@ class Here(Rows):
         return Written(rows.num_rows, files=files)
 
     def delete(self, target: Target, scan: ScanPlan, count: int) -> tuple[list[int], list[WrittenDeletes]]:
-        found = self.arrow()
-        in_file = pc.is_valid(found.column(FILE_ID))
-        inlined_ids: list[int] = found.filter(pc.invert(in_file)).column(ROW_ID).to_pylist()
-        return inlined_ids, delete_positions(found.filter(in_file), target, scan)
+        positions = self.arrow()
+        in_file = pc.is_valid(positions.column(FILE_ID))
+        inlined_ids: list[int] = positions.filter(pc.invert(in_file)).column(ROW_ID).to_pylist()
+        return inlined_ids, delete_positions(positions.filter(in_file), target, scan)
 
 
 @dataclass(frozen=True)
@@ -239,24 +246,24 @@ class Query(Here):
         declared: the columns, if they are known.
     """
 
-    source: Relation
+    source: DuckDbQuery
     declared: Columns | None = None
 
     @property
-    def relation(self) -> Relation:
+    def duckdb_query(self) -> DuckDbQuery:
         return self.source
 
     @cached_property
     def columns(self) -> Columns:
         return self.declared or columns_of(
-            engine.read_relation(replace(self.relation, sql=f"FROM ({self.relation.sql}) LIMIT 0"))
+            engine.read_query(replace(self.duckdb_query, sql=f"FROM ({self.duckdb_query.sql}) LIMIT 0"))
         )
 
     @cached_property
     def _table(self) -> pa.Table:
-        found = engine.read_relation(self.relation)
+        table = engine.read_query(self.duckdb_query)
         # DuckDB ignores case, and numbers duplicate names
-        return found if self.declared is None else found.rename_columns([name for name, _ in self.declared])
+        return table if self.declared is None else table.rename_columns([name for name, _ in self.declared])
 
     def arrow(self) -> pa.Table:
         return self._table
@@ -272,19 +279,59 @@ class InMemory(Here):
     def columns(self) -> Columns:
         return columns_of(self.table)
 
+    @property
+    def names(self) -> Sequence[str]:
+        names: list[str] = self.table.column_names
+        return names
+
     @cached_property
-    def relation(self) -> Relation:
+    def duckdb_query(self) -> DuckDbQuery:
         return engine.carried(unique_name(), self.table)
 
     def arrow(self) -> pa.Table:
         return self.table
 
 
+@dataclass(frozen=True, eq=False)
+class OnDemand(Here):
+    """Rows of a query in process that runs when they are needed.
+
+    Attributes:
+        declared: the names of the columns.
+        run: runs the query; returns that many first rows, or all for None.
+    """
+
+    declared: Sequence[str]
+    run: Callable[[int | None], pa.Table]
+
+    @cached_property
+    def columns(self) -> Columns:
+        return columns_of(self._table)
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self.declared
+
+    @cached_property
+    def duckdb_query(self) -> DuckDbQuery:
+        return engine.carried(unique_name(), self._table)
+
+    @cached_property
+    def _table(self) -> pa.Table:
+        return self.run(None).rename_columns(list(self.declared))
+
+    def arrow(self) -> pa.Table:
+        return self._table
+
+    def head(self, count: int) -> pa.Table:
+        return self.run(count).rename_columns(list(self.declared))
+
+
 _numbers = count(1)
 
 
 def unique_name() -> str:
-    """Returns a unique prefix for the names of a relation's tables."""
+    """Returns a unique prefix for the names of a query's tables."""
     return f"_ducklake_rows_{next(_numbers)}"
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.engine.rows import Columns, Here, InMemory, Query, Rows, unique_name
-from ducklake_lab.files.relation import is_direct, relation_of
+from ducklake_lab.files.duckdb_query import is_direct, query_of
 from ducklake_lab.model.staged import LOCATION_COLUMNS, VIRTUAL_COLUMNS
 from ducklake_lab.object_access import access_to
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
@@ -53,7 +53,7 @@ class Scan(Rows):
 
     @cached_property
     def _query(self) -> Here:
-        return Query(relation_of(self.plan, unique_name(), virtual=self.virtual, located=self.located), self.columns)
+        return Query(query_of(self.plan, unique_name(), virtual=self.virtual, located=self.located), self.columns)
 
     def here(self) -> Here:
         """Returns a query over the files if DuckDB reads them, else the rows, which are read now."""

@@ -132,7 +132,7 @@ class SparkEngine:
             self._seen_alive = None
 
     def has_workers(self) -> bool:
-        """Whether Python workers can run DuckDB; assumed before Spark runs."""
+        """Returns whether Python workers can run DuckDB; assumed before Spark runs."""
         if self.session is None:
             return True
         from ducklake_lab.spark.workers import packages
@@ -146,8 +146,8 @@ class SparkEngine:
         from ducklake_lab.spark import runtime
 
         spark = self.session or runtime.active()
-        found = runtime.temporary_view(spark, name) if spark is not None and runtime.is_alive(spark) else None
-        return OnSpark(found) if found is not None else None
+        frame = runtime.temporary_view(spark, name) if spark is not None and runtime.is_alive(spark) else None
+        return OnSpark(frame) if frame is not None else None
 
     def query(
         self,
@@ -172,12 +172,12 @@ class SparkEngine:
             if as_user:
                 given = {name: self.handed_out(frame) for name, frame in frames.items()}
                 with acting(self.users_session()):
-                    found = querying.run(self.users_session(), query.sql, query.evaluations, given, {}, params)
+                    frame = querying.run(self.users_session(), query.sql, query.evaluations, given, {}, params)
             else:
                 given = {name: frame for name, frame in frames.items() if name not in views}
-                found = querying.run(spark, query.sql, query.evaluations, given, views, params)
+                frame = querying.run(spark, query.sql, query.evaluations, given, views, params)
             self._let_go(spark)  # only now: the query may use all of them
-            return found
+            return frame
 
     def _kept_frame(self, rows: Rows) -> tuple[DataFrame, str | None]:
         """Returns the kept DataFrame of rows, or a new one, with its view."""
@@ -188,12 +188,12 @@ class SparkEngine:
             self._kept.clear()
             self._kept_by = spark
         key = (rows.key, self.time_zone())
-        found = self._kept.pop(key, None)
-        if found is None:
+        kept = self._kept.pop(key, None)
+        if kept is None:
             frame = rows.frame(spark)
-            found = frame, querying.keep(frame)
-        self._kept[key] = found
-        return found
+            kept = frame, querying.keep(frame)
+        self._kept[key] = kept
+        return kept
 
     def _let_go(self, spark: SparkSession) -> None:
         """Drops the DataFrames that were unused for longest."""
@@ -234,7 +234,7 @@ class SparkEngine:
 
 
 def _was_interrupted(error: BaseException) -> bool:
-    """Whether a KeyboardInterrupt caused the error: PySpark replaces it by the job's end when it fetches rows."""
+    """Returns whether a KeyboardInterrupt caused the error: PySpark replaces it by the job's end when it fetches rows."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, KeyboardInterrupt):

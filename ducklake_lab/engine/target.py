@@ -1,4 +1,4 @@
-"""Tables that rows are written to, and what was written."""
+"""Tables that rows are written to, and the written rows and files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Target:
     next_snapshot: int
 
     def inlines(self, rows: pa.Table) -> bool:
-        """Whether rows go into the catalog instead of files."""
+        """Returns whether rows go into the catalog instead of files."""
         return rows.num_rows <= self.few and self.can_inline(rows)
 
 

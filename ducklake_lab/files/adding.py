@@ -128,7 +128,7 @@ def describe_files(table: Table, patterns: Sequence[str], options: AddOptions, t
         UnsupportedFeatureError: it is not on a filesystem of this machine.
     """
     describer = _Describer(table, options, time_zone)
-    found: dict[str, WrittenFile] = {}
+    described: dict[str, WrittenFile] = {}
     connection = connect()
     try:
         for pattern in patterns:
@@ -137,9 +137,9 @@ def describe_files(table: Table, patterns: Sequence[str], options: AddOptions, t
             whole = str(Path(pattern).absolute())
             _check_regular(connection, whole)
             for path, *footer in _footers(connection, whole):
-                if path not in found:
-                    found[path] = describer.describe(path, footer)
-        added = [file for file in found.values() if file.record_count]
+                if path not in described:
+                    described[path] = describer.describe(path, footer)
+        added = [file for file in described.values() if file.record_count]
         for file in added:
             check_added(connection, table, file)
         return added
@@ -150,11 +150,11 @@ def describe_files(table: Table, patterns: Sequence[str], options: AddOptions, t
 def _check_regular(connection: duckdb.DuckDBPyConnection, pattern: str) -> None:
     """Refuses pipes and devices, which DuckDB would wait for."""
     try:
-        found = arrow(connection, "SELECT file FROM glob($1)", [pattern])
+        listed = arrow(connection, "SELECT file FROM glob($1)", [pattern])
     except duckdb.Error as error:
         raise DataFileError(_unreadable(error, pattern)) from None
     try:
-        Storage().check_regular(found.column(0).to_pylist())
+        Storage().check_regular(listed.column(0).to_pylist())
     except DataFileError as error:
         raise DataFileError(f"{str(error).rstrip('.')}; nothing was added.") from None
 
@@ -162,10 +162,10 @@ def _check_regular(connection: duckdb.DuckDBPyConnection, pattern: str) -> None:
 def _footers(connection: duckdb.DuckDBPyConnection, pattern: str) -> Iterator[tuple[Any, ...]]:
     """Read from each footer: path, rows, row groups, bytes, its own bytes, columns of the schema, and chunks."""
     try:
-        found = arrow(connection, _FOOTERS, [pattern])
+        footers = arrow(connection, _FOOTERS, [pattern])
     except duckdb.Error as error:
         raise DataFileError(_unreadable(error, pattern)) from None
-    for batch in found.to_batches(1000):
+    for batch in footers.to_batches(1000):
         *plain, schemas, chunks = batch.columns
         values = (column.to_pylist() for column in plain)
         yield from zip(*values, _parts(schemas, _SCHEMA), _parts(chunks, _CHUNK), strict=True)
@@ -347,7 +347,7 @@ class _Layout:
         return NameMapping(column.name, column.column_id, is_partition=True)
 
     def _check(self, node: _Node, column: Column, prefix: str) -> None:
-        target, found = column.data_type, node.kind
+        target, stored = column.data_type, node.kind
         if node.unread is not None:
             raise ConstraintError(
                 f'Failed to map column "{prefix}{node.name}" from file "{self._path}": {node.unread}; '
@@ -356,12 +356,12 @@ class _Layout:
         if target.is_nested:
             fits = node.shape == target.name
         elif target.decimal is not None:
-            size = found.decimal if found is not None else None
+            size = stored.decimal if stored is not None else None
             fits = size is not None and size[0] <= target.decimal[0] and size[1] <= target.decimal[1]
         else:
-            fits = found is not None and found.name in (target.name, *_NARROWER.get(target.name, ()))
+            fits = stored is not None and stored.name in (target.name, *_NARROWER.get(target.name, ()))
         if not fits:
-            shown = found.sql() if found is not None else node.shape.upper()
+            shown = stored.sql() if stored is not None else node.shape.upper()
             raise ConstraintError(
                 f'Failed to map column "{prefix}{node.name}" from file "{self._path}" to the column in table '
                 f'"{self._table.name}": Expected {target.sql()}, found type {shown}.'
@@ -411,12 +411,12 @@ def _merged(column: Column, kind: DataType | None, chunks: Sequence[_Chunk]) -> 
     )
 
 
-def _bound(end: int, found: Sequence[str | None], data_type: DataType) -> str | None:
+def _bound(end: int, texts: Sequence[str | None], data_type: DataType) -> str | None:
     """The least (0) or the greatest (1) of the bounds of chunks; None where one has none."""
-    known = [text for text in found if text is not None]
-    if not known or len(known) < len(found):
+    bounds = [text for text in texts if text is not None]
+    if not bounds or len(bounds) < len(texts):
         return None
-    return known[0] if len(known) == 1 else smallest_and_largest(known, data_type)[end]
+    return bounds[0] if len(bounds) == 1 else smallest_and_largest(bounds, data_type)[end]
 
 
 def _total(counts: Iterable[int | None]) -> int | None:
@@ -429,10 +429,10 @@ def _total(counts: Iterable[int | None]) -> int | None:
 
 
 def _geometry(chunks: Sequence[_Chunk]) -> str | None:
-    found = []
+    boxes = []
     for chunk in chunks:
         if chunk.box is None:
             return None
         names = ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax", "mmin", "mmax")
-        found.append(geometry_text({name: chunk.box[name] for name in names}, list(chunk.geometries or [])))
-    return merge_geometries(found) if found else None
+        boxes.append(geometry_text({name: chunk.box[name] for name in names}, list(chunk.geometries or [])))
+    return merge_geometries(boxes) if boxes else None

@@ -66,12 +66,12 @@ def check_added(connection: duckdb.DuckDBPyConnection, table: Table, file: Writt
     for column in table.columns:
         if column.nulls_allowed:
             continue
-        entry, known = entries.get(column.column_id), stats.get(column.column_id)
-        nulls = null_count(known, column.data_type) if known is not None else None
+        entry, column_stats = entries.get(column.column_id), stats.get(column.column_id)
+        nulls = null_count(column_stats, column.data_type) if column_stats is not None else None
         if entry is None:
             has_null = column.initial_default is None
         elif entry.is_partition:
-            has_null = known is None or known.null_count != 0
+            has_null = column_stats is None or column_stats.null_count != 0
         elif nulls is not None:
             has_null = nulls != 0
         else:
@@ -86,10 +86,10 @@ def _has_null(connection: duckdb.DuckDBPyConnection, path: str, name: str) -> bo
     # patterns in names of files, and columns in names of folders, are none here
     source = f"read_parquet([{quote_text(path)}], hive_partitioning = false)"
     try:
-        found = arrow(connection, f"SELECT 1 FROM {source} WHERE {quote_identifier(name)} IS NULL LIMIT 1")
+        nulls = arrow(connection, f"SELECT 1 FROM {source} WHERE {quote_identifier(name)} IS NULL LIMIT 1")
     except duckdb.Error as error:
         raise DataFileError(worded_of_file(error, path, "file")) from None
-    return bool(found.num_rows)
+    return bool(nulls.num_rows)
 
 
 def check_rows(table: Table, rows: pa.Table) -> None:

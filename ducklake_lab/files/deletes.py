@@ -57,7 +57,7 @@ def write_matched(
     written: list[WrittenDeletes] = []
     try:
         for file_id in ascending(file_ids).tolist():
-            found = delete_positions(
+            delete_file = delete_positions(
                 files[file_id],
                 positions[file_ids == file_id],
                 folder,
@@ -66,7 +66,7 @@ def write_matched(
                 new_snapshot,
                 storage,
             )
-            written += [found] if found is not None else []
+            written += [delete_file] if delete_file is not None else []
     except BaseException:
         storage.discard(join(folder, deletes.path) for deletes in written if deletes.path is not None)
         raise
@@ -93,8 +93,8 @@ def delete_positions(
     file_id = file.data_file.data_file_id
     earlier = earlier_deletions(file, storage)
     # inlined positions stay in the catalog: a reader takes a position that is in both for a broken file
-    known = ascending(np.concatenate([earlier.positions, np.asarray(file.inlined_deletes, np.int64)]))
-    added = np.setdiff1d(ascending(matched), known, assume_unique=True)
+    already = ascending(np.concatenate([earlier.positions, np.asarray(file.inlined_deletes, np.int64)]))
+    added = np.setdiff1d(ascending(matched), already, assume_unique=True)
     if not len(added):
         return None
     # the rows of a file that is not committed yet have no id to inline a deletion under
@@ -111,7 +111,7 @@ def delete_positions(
 
 
 def _starts_anew(file: ScanFile, earlier: Deletions, options: DeleteOptions) -> bool:
-    """Whether the earlier delete file ends, and the new one needs no snapshot ids.
+    """Return whether the earlier delete file ends, and the new one needs no snapshot ids.
 
     The earlier one goes on being read for the snapshots before. But where the catalog has deletions from its time, moving
     these into a file makes one that begins then.
@@ -225,7 +225,7 @@ def _stored(
     folder: str,
     storage: Storage,
 ) -> WrittenDeletes:
-    """The delete file, written under its path; it gets its sizes."""
+    """Write the delete file under its path; return it with its sizes."""
     assert deletes.path is not None
     path = join(folder, deletes.path)
     storage.make_folder(path.rpartition("/")[0])

@@ -75,7 +75,7 @@ def delete_options(options: Options, table: Table, version: Version) -> DeleteOp
     """The options that apply to a table.
 
     Raises:
-        CatalogError: a stored option is not what it must be.
+        CatalogError: a stored option has an impossible value.
         UnsupportedFeatureError: files are to be encrypted, and nothing that does is installed.
     """
     place = {"schema_id": table.schema_id, "table_id": table.table_id}
@@ -85,7 +85,7 @@ def delete_options(options: Options, table: Table, version: Version) -> DeleteOp
 
 
 def _is_encrypted(options: Options) -> bool:
-    """Whether the lake's files are encrypted.
+    """Returns whether the lake's files are encrypted.
 
     Raises:
         UnsupportedFeatureError: they are, and nothing that encrypts is installed.
@@ -127,7 +127,7 @@ def write_options(options: Options, table: Table) -> WriteOptions:
     """The options that apply to a table.
 
     Raises:
-        CatalogError: a stored option is not what it must be.
+        CatalogError: a stored option has an impossible value.
         UnsupportedFeatureError: files are to be encrypted, and nothing that does is installed.
     """
 
@@ -135,10 +135,10 @@ def write_options(options: Options, table: Table) -> WriteOptions:
         return options.get(key, schema_id=table.schema_id, table_id=table.table_id)
 
     def number(key: str) -> int | None:
-        found = text(key)
-        if found is None or found.isdigit():
-            return int(found) if found is not None else None
-        raise CatalogError(f'The option {key} is "{found}", which is not a number.')
+        value = text(key)
+        if value is None or value.isdigit():
+            return int(value) if value is not None else None
+        raise CatalogError(f'The option {key} is "{value}", which is not a number.')
 
     encrypted = _is_encrypted(options)
     version = text("parquet_version")

@@ -80,5 +80,5 @@ def overwrite_partitions(
 def _in(partitions: set[Values], table: Table, rows: pa.Table, options: WriteOptions) -> list[int]:
     """Returns the numbers of the rows in some partitions."""
     with Writer(table, options) as writer:
-        found = groups(writer.evaluate(rows, key_sql(table, options.time_zone)), table)
-        return [number for values, numbers in found if values in partitions for number in numbers.to_pylist()]
+        groups_of_rows = groups(writer.evaluate(rows, key_sql(table, options.time_zone)), table)
+        return [number for values, numbers in groups_of_rows if values in partitions for number in numbers.to_pylist()]

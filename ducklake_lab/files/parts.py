@@ -42,14 +42,14 @@ def renamed_parts(columns: Sequence[Column], files: Iterable[ScanFile], storage:
     nested = with_structs(columns)
     if not nested:
         return {}
-    found = {}
+    renamed = {}
     for path, schema in file_schemas(paths, storage).items():
         fields = {field_id(field): field for field in schema}
         looked_at = [_found(fields[column.column_id], column) for column in nested if column.column_id in fields]
         parts = tuple(entry for entry, is_named_alike in looked_at if not is_named_alike)
         if parts:
-            found[path] = parts
-    return found
+            renamed[path] = parts
+    return renamed
 
 
 def under_other_names(columns: Sequence[Column], files: Iterable[ScanFile], storage: Storage) -> set[str]:
@@ -66,7 +66,7 @@ def under_other_names(columns: Sequence[Column], files: Iterable[ScanFile], stor
         for file in files
         if _has_ids(file) and any(_may_differ(part, file) for column in nested for part in column.walk())
     ]
-    found = set()
+    retyped = set()
     for path, schema in file_schemas(paths, storage).items():
         fields = {field_id(field): field for field in schema}
         for column in nested:
@@ -76,8 +76,8 @@ def under_other_names(columns: Sequence[Column], files: Iterable[ScanFile], stor
             else:
                 differs = field.name != column.name or not _found(field, column)[1]
             if differs:
-                found.add(path)
-    return found
+                retyped.add(path)
+    return retyped
 
 
 def check_encrypted(columns: Sequence[Column], file: ScanFile, schema: pa.Schema) -> None:
@@ -97,8 +97,8 @@ def check_encrypted(columns: Sequence[Column], file: ScanFile, schema: pa.Schema
             continue
         field = fields.get(column.name.casefold())
         held = {name.casefold() for name in _names(field.type)} if field is not None else set()
-        known = {part.name.casefold() for part in column.walk() if part is not column}
-        if field is None or newer & held or held - known:
+        names = {part.name.casefold() for part in column.walk() if part is not column}
+        if field is None or newer & held or held - names:
             raise UnsupportedFeatureError(
                 f"Fields of {column.name} changed their names or types after encrypted files were written; "
                 "such files cannot be read yet."
@@ -138,7 +138,7 @@ def of_other_types(columns: Sequence[Column], files: Iterable[ScanFile], storage
 
 
 def holds_type(column: Column, file: ScanFile, storage: Storage) -> bool:
-    """Whether a file certainly holds a column in the type that the table has now.
+    """Returns whether a file certainly holds a column in the type that the table has now.
 
     Raises:
         DataFileError: the file cannot be read.
@@ -149,7 +149,7 @@ def holds_type(column: Column, file: ScanFile, storage: Storage) -> bool:
 
 
 def _may_differ(part: Column, file: ScanFile) -> bool:
-    """Whether a file may hold a column, or a part of one, otherwise than the table has it.
+    """Returns whether a file may hold a column, or a part of one, otherwise than the table has it.
 
     A transaction may alter a column after it wrote the file. Rewritten files, which have no first row id, keep the columns
     of older ones.
@@ -159,7 +159,7 @@ def _may_differ(part: Column, file: ScanFile) -> bool:
 
 
 def _may_be_newer(part: Column, file: ScanFile) -> bool:
-    """Whether a part may have got its name or type after a file was written, other than in the same transaction."""
+    """Returns whether a part may have a name or type that is younger than a file, and of another transaction."""
     written = file.data_file.begin_snapshot
     if part.begin_snapshot is None or part.begin_snapshot > written:
         return True
@@ -173,11 +173,11 @@ def _has_ids(file: ScanFile) -> bool:
 def _found(field: pa.Field, column: Column) -> tuple[NameMapping, bool]:
     """Map a field of a file to a column's parts, and return whether DuckDB finds the same ones by the table's names."""
     pairs, is_named_alike = _pairs(field.type, column)
-    found = [_found(part, child) for part, child in pairs]
-    children = tuple(entry for entry, _ in found)
+    entries = [_found(part, child) for part, child in pairs]
+    children = tuple(entry for entry, _ in entries)
     if column.type == "struct" and not children and pa.types.is_struct(field.type):
         children = (NameMapping(field.type.field(0).name, _DROPPED),)
-    return NameMapping(field.name, column.column_id, children=children), is_named_alike and all(ok for _, ok in found)
+    return NameMapping(field.name, column.column_id, children=children), is_named_alike and all(ok for _, ok in entries)
 
 
 def _pairs(kind: pa.DataType, column: Column) -> tuple[list[tuple[pa.Field, Column]], bool]:

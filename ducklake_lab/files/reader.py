@@ -14,8 +14,8 @@ from ducklake_lab.duckdb.results import arrow, batches
 from ducklake_lab.duckdb.unsliced import unsliced
 from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import ConstraintError, DuckLakeError, SqlError
+from ducklake_lab.files.duckdb_query import DuckDbQuery, Group, Wanted, alike, rows_of, unreadable
 from ducklake_lab.files.parts import check_encrypted
-from ducklake_lab.files.relation import Group, Relation, Wanted, alike, rows_of, unreadable
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.positions import Positions
 from ducklake_lab.model.quoting import quote_identifier, quote_text
@@ -149,7 +149,7 @@ def _read_group(
         _storage.local_copies(file.path for file in group.files) as places,
         connect(parallel=whole) as connection,
     ):
-        found = None
+        rows_query = None
         try:
             connection.execute(f"SET TimeZone = {quote_text(time_zone)}")
             encryption = None
@@ -158,20 +158,22 @@ def _read_group(
                 source = f"read_parquet($1, encryption_config = {encryption})"
                 stored = arrow(connection, f"FROM {source} LIMIT 0", [places[first.path]])
                 check_encrypted(columns, first, stored.schema)
-            found = rows_of("files", columns, group, positions, places, wanted, encryption)
-            for name, rows in found.tables.items():
+            rows_query = rows_of("files", columns, group, positions, places, wanted, encryption)
+            for name, rows in rows_query.tables.items():
                 connection.register(name, unsliced(rows))
             schema = schema_of(columns, wanted.virtual)
             if query is not None:
-                sql, schema = query.over(found.sql), pa.schema([kind.field(name) for name, kind in query.columns])
+                sql, schema = query.over(rows_query.sql), pa.schema([kind.field(name) for name, kind in query.columns])
             else:
                 carried = (carried_sql(name, c.data_type) for name, c in zip(wanted.names, columns, strict=True))
                 system = VIRTUAL_COLUMNS if wanted.virtual else ()
-                sql = f"SELECT {', '.join((*carried, *system))} FROM ({found.sql})"
+                sql = f"SELECT {', '.join((*carried, *system))} FROM ({rows_query.sql})"
             for batch in [arrow(connection, sql)] if whole else map(_table, batches(connection, sql, _BATCH_ROWS)):
                 yield batch.rename_columns(schema.names).cast(schema)
         except duckdb.Error as error:
-            raise _failure(error, found, places, query, encrypted=key is not None) from (error if key is None else None)
+            raise _failure(error, rows_query, places, query, encrypted=key is not None) from (
+                error if key is None else None
+            )
 
 
 def _table(batch: pa.RecordBatch) -> pa.Table:
@@ -180,14 +182,14 @@ def _table(batch: pa.RecordBatch) -> pa.Table:
 
 def _failure(
     error: duckdb.Error,
-    found: Relation | None,
+    rows_query: DuckDbQuery | None,
     places: Mapping[str, str],
     query: RowQuery | None,
     *,
     encrypted: bool,
 ) -> DuckLakeError:
     """Return the error of a failed read: a file is damaged, or the query fails on its rows."""
-    of_file = found.failure(error) if found is not None and not encrypted else None
+    of_file = rows_query.failure(error) if rows_query is not None and not encrypted else None
     if encrypted and any(place in str(error) for place in places.values()):
         of_file = unreadable(error, places, encrypted=True)
     if of_file is not None or query is None:

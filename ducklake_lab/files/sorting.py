@@ -47,14 +47,14 @@ def sort_rows(rows: pa.Table, table: Table, stored: Sequence[Column], ties: Sequ
     connection = connect()
     try:
         connection.register("source", unsliced(numbered))
-        found = arrow(
+        order = arrow(
             connection, f"SELECT ducklake_n FROM (SELECT {', '.join(visible)}, {hidden} FROM source) ORDER BY {order}"
         )
     except (duckdb.CatalogException, duckdb.BinderException) as error:
         raise BindError(f"The sort keys of {table.name} cannot be evaluated here: {worded(error)}") from None
     finally:
         connection.close()
-    return rows.take(found.column(0))
+    return rows.take(order.column(0))
 
 
 def sort_sql(sort: SortSpec | None) -> list[str]:

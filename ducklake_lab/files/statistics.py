@@ -25,15 +25,15 @@ def column_statistics(columns: Sequence[Column], reports: Mapping[str, Report]) 
         reports: by quoted path (`"st"."x"`), as `COPY … (RETURN_STATS)` gives them.
     """
     by_path: dict[Path, Report] = {_path(name): report for name, report in reports.items()}
-    found = []
+    statistics = []
     for path, column in _leaves(columns, ()):
         if column.type == "variant":
             inner = dict(_below(by_path, path))
             if inner:
-                found.append(variant_statistics(column.column_id, inner))
+                statistics.append(variant_statistics(column.column_id, inner))
         elif path in by_path:
-            found.append(_statistics(column, by_path[path]))
-    return tuple(found)
+            statistics.append(_statistics(column, by_path[path]))
+    return tuple(statistics)
 
 
 def _path(name: str) -> Path:
@@ -73,7 +73,7 @@ def _statistics(column: Column, report: Report) -> ColumnStats:
 
 
 def _is_exact(column: Column, report: Report, name: str) -> bool | None:
-    """Whether a bound is a value of the file; None where that is not known.
+    """Returns whether a bound is a value of the file; None where that is not known.
 
     DuckDB 2.0 reports it. From 1.5 a long bound may be cut, and any maximum may be what a cut left of it.
     """

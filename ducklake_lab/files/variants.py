@@ -38,7 +38,7 @@ def variant_statistics(column_id: int, reports: Mapping[_Path, Mapping[str, str]
 def _fields(
     column_id: int, reports: Mapping[_Path, Mapping[str, str]], metadata: Mapping[str, str]
 ) -> list[VariantStats]:
-    found = []
+    statistics = []
     stored = _parse(metadata["variant_type"]) if "variant_type" in metadata else None
     for path, report in reports.items():
         if path[-1] != "typed_value" or stored is None:
@@ -60,12 +60,12 @@ def _fields(
             max_value=report.get("max"),
             contains_nan=report["has_nan"] == "true" if "has_nan" in report else None,
         )
-        found.append(VariantStats(name, kind, stats))
-    return found
+        statistics.append(VariantStats(name, kind, stats))
+    return statistics
 
 
 def _all_typed(untyped: Mapping[str, str]) -> bool:
-    """Whether no row keeps the field as bytes; 00 is a variant's NULL."""
+    """Returns whether no row keeps the field as bytes; 00 is a variant's NULL."""
     nothing = untyped.get("null_count") is not None and untyped.get("null_count") == untyped.get("num_values")
     return nothing or untyped.get("min") == untyped.get("max") == "00"
 
@@ -85,8 +85,8 @@ def _place(stored: object, path: _Path) -> tuple[str, str] | None:
         else:
             names.append(quote_identifier(step))
             kind = _child(_child(kind, step), "typed_value")
-    found = from_duckdb(kind)
-    return (".".join(names) or "root", found.name) if found is not None else None
+    data_type = from_duckdb(kind)
+    return (".".join(names) or "root", data_type.name) if data_type is not None else None
 
 
 def _child(kind: Any, name: str) -> Any:

@@ -59,7 +59,7 @@ def write_rows(
 
     Raises:
         UnsupportedFeatureError: a partition key cannot be computed here; nothing was written.
-        ConstraintError: a row has NULL in a column that is NOT NULL; what was written is removed.
+        ConstraintError: a row has NULL in a column that is NOT NULL; the written files are removed.
     """
     if rows.num_rows == 0:
         return []
@@ -106,7 +106,7 @@ class Writer:
 
     Attributes:
         keeps_ids: the rows come with their row ids, which the file holds.
-        keeps_snapshots: likewise with the ids of the snapshots that inserted them.
+        keeps_snapshots: the files hold the ids of the snapshots that inserted the rows.
         convert: gives the SQL that makes a value of a type of what the rows hold; by default they hold the Arrow forms.
         is_new: the rows are new to the table. A NULL in a column that is NOT NULL is an error where no statistics count
             it; `check_statistics` looks at the others. Old rows that only move may be older than the constraint.
@@ -225,9 +225,11 @@ class Writer:
             column += "_"
         with _beside(folder, storage) as made:
             files = self._copy(rows, f"{made}/groups", f"PARTITION_BY ({column})", others=[column])
-            found = sorted(((int(Path(file.path).parent.name.partition("=")[2]), file) for file in files), key=_group)
-            placed = _placed([(file, join(folder, places[group])) for group, file in found], storage)
-            return [(group, file) for (group, _), file in zip(found, placed, strict=True)]
+            by_group = sorted(
+                ((int(Path(file.path).parent.name.partition("=")[2]), file) for file in files), key=_group
+            )
+            placed = _placed([(file, join(folder, places[group])) for group, file in by_group], storage)
+            return [(group, file) for (group, _), file in zip(by_group, placed, strict=True)]
 
     def _copy_one(self, rows: pa.Table | pa.RecordBatchReader, target: str, path: str) -> WrittenFile:
         (file,) = self._copy(rows, target, "USE_TMP_FILE false")

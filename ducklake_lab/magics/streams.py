@@ -60,7 +60,7 @@ class StreamCells:
         threading.Thread(target=context.run, args=(self._watch, done), daemon=True).start()
 
     def _watch(self, done: threading.Event) -> None:
-        """Show what a cell starts until it has ended: it may wait for its query, without end."""
+        """Show the streams of a cell while it runs: it may wait for its query without end."""
         while not done.wait(_INTERVAL):
             self._show_new()
 

@@ -22,7 +22,7 @@ def find_expirable(lake: Lake, *, versions: Collection[int] | None, older_than: 
 
 
 def expire_snapshots(transaction: Transaction, chosen: Sequence[SnapshotInfo]) -> list[SnapshotInfo]:
-    """Stage the expiry of snapshots, and return them; the one that the transaction reads stays.
+    """Stage the expiry of snapshots, and return them; the transaction's own snapshot stays.
 
     Raises:
         CatalogError: one of them has a tag.

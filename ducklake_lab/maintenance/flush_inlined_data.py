@@ -35,7 +35,7 @@ def flush_inlined_data(transaction: Transaction, table: Table) -> int:
     Rows that the transaction itself has inlined stay where they are.
 
     Raises:
-        TransactionError: the transaction has changed rows of the table, of which some are inlined already.
+        TransactionError: the transaction has changed rows of the table, and some rows are inlined already.
     """
     staged = transaction.peek(table)
     lake, state = transaction.lake, transaction.base

@@ -10,11 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ducklake_lab.engine.placement import Engines
-from ducklake_lab.files.options import write_options
-from ducklake_lab.maintenance.rewriting import Rewrite, new_path, rewrite_all
+from ducklake_lab.maintenance.rewriting import rewrite_groups
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.staged import Compaction
-from ducklake_lab.scan.rewritable_files import Candidate, columns_of, read_candidates, scan_of
+from ducklake_lab.scan.rewritable_files import Candidate, columns_of, read_candidates
 from ducklake_lab.transaction.transaction import Transaction
 
 
@@ -39,25 +38,12 @@ def merge_adjacent_files(
 ) -> list[tuple[int, int]]:
     """Merges files of a table that follow each other; (files read, files written) for each new file."""
     lake, state = transaction.lake, transaction.base
-    folder = lake.folder(state, table)
     with lake.connect() as connection:
-        found = [c for c in read_candidates(lake, connection, state, table) if _qualifies(c, options)]
-        groups = _groups(found, options)
+        candidates = [c for c in read_candidates(lake, connection, state, table) if _qualifies(c, options)]
+        groups = _groups(candidates, options)
         columns = [columns_of(connection, table, group[0]) for group in groups]
-    rewrites = [
-        Rewrite(
-            table=table,
-            columns=own_columns,
-            files=tuple(scan_of(candidate, folder) for candidate in group),
-            folder=folder,
-            path=new_path(group[0].data_file),
-            options=write_options(transaction.options, table),
-            row_id_start=_first_row_id(group),
-            keeps_snapshots=True,
-        )
-        for group, own_columns in zip(groups, columns, strict=True)
-    ]
-    written = rewrite_all(rewrites, engines)
+    row_ids = [_first_row_id(group) for group in groups]
+    written = rewrite_groups(transaction, table, groups, columns, engines, row_ids=row_ids, keeps_snapshots=True)
     compactions = []
     for group, file in zip(groups, written, strict=True):
         sources = tuple(candidate.data_file for candidate in group)

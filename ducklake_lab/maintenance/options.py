@@ -13,7 +13,7 @@ from ducklake_lab.model.quoting import quote_text
 
 
 def is_compacted(options: Options, table: Table) -> bool:
-    """Whether the table takes part in maintenance of the whole lake (`auto_compact`)."""
+    """Returns whether the table takes part in maintenance of the whole lake (`auto_compact`)."""
     return (options.get("auto_compact", schema_id=table.schema_id, table_id=table.table_id) or "true") == "true"
 
 

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections import defaultdict
 
 from ducklake_lab.engine.placement import Engines
-from ducklake_lab.files.options import write_options
-from ducklake_lab.maintenance.rewriting import Rewrite, new_path, rewrite_all
+from ducklake_lab.maintenance.rewriting import rewrite_groups
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.staged import Compaction
-from ducklake_lab.scan.rewritable_files import Candidate, columns_of, read_candidates, scan_of
+from ducklake_lab.scan.rewritable_files import Candidate, columns_of, read_candidates
 from ducklake_lab.transaction.transaction import Transaction
 
 #: Share of deleted rows from which a file is rewritten.
@@ -24,7 +23,6 @@ def rewrite_data_files(
 ) -> list[tuple[int, int]]:
     """Rewrites files of a table, those of one partition into one; (files read, files written) for each new file."""
     lake, state = transaction.lake, transaction.base
-    folder = lake.folder(state, table)
     alike: dict[object, list[Candidate]] = defaultdict(list)
     with lake.connect() as connection:
         for candidate in read_candidates(lake, connection, state, table):
@@ -34,20 +32,8 @@ def rewrite_data_files(
                 alike[candidate.schema_version, source.partition_id, source.partition_values].append(candidate)
         groups = list(alike.values())
         columns = [columns_of(connection, table, group[0]) for group in groups]
-    rewrites = [
-        Rewrite(
-            table=table,
-            columns=own_columns,
-            files=tuple(scan_of(candidate, folder) for candidate in group),
-            folder=folder,
-            path=new_path(group[0].data_file),
-            options=write_options(transaction.options, table),
-            row_id_start=None,
-            keeps_snapshots=False,
-        )
-        for group, own_columns in zip(groups, columns, strict=True)
-    ]
-    written = rewrite_all(rewrites, engines)
+    row_ids = [None] * len(groups)
+    written = rewrite_groups(transaction, table, groups, columns, engines, row_ids=row_ids, keeps_snapshots=False)
     compactions = []
     for group, file in zip(groups, written, strict=True):
         sources = tuple(candidate.data_file for candidate in group)

@@ -12,14 +12,16 @@ from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.engine.facts import facts_of
 from ducklake_lab.engine.in_process import reader
 from ducklake_lab.engine.placement import Engines
-from ducklake_lab.files.options import WriteOptions
+from ducklake_lab.files.options import WriteOptions, write_options
 from ducklake_lab.files.sorting import sort_rows
 from ducklake_lab.files.writer import Writer
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.files import DataFile, WrittenFile
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
+from ducklake_lab.scan.rewritable_files import Candidate, scan_of
 from ducklake_lab.storage import Storage, join
+from ducklake_lab.transaction.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,40 @@ def new_path(like: DataFile) -> str:
     return f"{folder}/ducklake-{new_uuid()}.parquet" if folder else f"ducklake-{new_uuid()}.parquet"
 
 
-def rewrite_all(rewrites: Sequence[Rewrite], engines: Engines) -> list[WrittenFile | None]:
+def rewrite_groups(
+    transaction: Transaction,
+    table: Table,
+    groups: Sequence[Sequence[Candidate]],
+    columns: Sequence[tuple[Column, ...]],
+    engines: Engines,
+    *,
+    row_ids: Sequence[int | None],
+    keeps_snapshots: bool,
+) -> list[WrittenFile | None]:
+    """Rewrite each group of files of a table as one file; None for a group without a row left.
+
+    Args:
+        columns: the columns of each group.
+        row_ids: `row_id_start` of each new file, see `Rewrite`.
+    """
+    folder = transaction.lake.folder(transaction.base, table)
+    rewrites = [
+        Rewrite(
+            table=table,
+            columns=own_columns,
+            files=tuple(scan_of(candidate, folder) for candidate in group),
+            folder=folder,
+            path=new_path(group[0].data_file),
+            options=write_options(transaction.options, table),
+            row_id_start=row_id,
+            keeps_snapshots=keeps_snapshots,
+        )
+        for group, own_columns, row_id in zip(groups, columns, row_ids, strict=True)
+    ]
+    return _rewrite_all(rewrites, engines)
+
+
+def _rewrite_all(rewrites: Sequence[Rewrite], engines: Engines) -> list[WrittenFile | None]:
     """Do all rewrites; None for those without a row left. If one fails, no file stays behind."""
     try:
         files = [file for item in rewrites for file in item.files]

@@ -98,7 +98,7 @@ def _at(side: str) -> str:
 
 
 def _is_read_here(come: Places, go: Places, engines: Engines) -> bool:
-    """Whether the row ids of all files are for this process; no other column of local files is read."""
+    """Return whether the row ids of all files are for this process; no other column of local files is read."""
     files = [*come.files, *go.files]
     rows = sum(file.data_file.record_count for file in files)
     return engines.placing.compares_row_ids_here(facts_of(files, purpose="change"), rows)

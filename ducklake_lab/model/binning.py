@@ -43,7 +43,7 @@ def bin_sql(value: str, low: float, width: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RoundBins:
-    """Intervals with round ends: number k holds what is at least `multiple * k / parts`, and less than the next one's.
+    """Intervals with round ends: interval k begins at `multiple * k / parts`, and ends before the next begins.
 
     Attributes:
         parts: a power of ten; 1 where `multiple` is whole.

@@ -19,7 +19,7 @@ _LONGEST_READ = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A table that holds again what it held at a snapshot.
+    """A table that was restored to a snapshot.
 
     Attributes:
         snapshot_id: of that snapshot.
@@ -48,7 +48,7 @@ class CommitNote:
         duration_ms: from the begin of each statement to its end, or to that of the commit's preparation; in all.
         notebook: the name of the notebook's file.
         cell: the number of the cell's execution.
-        restored: ids of the tables that hold again what they held at a snapshot.
+        restored: ids of the tables that were restored, each with its snapshot.
     """
 
     statement: str | None = None

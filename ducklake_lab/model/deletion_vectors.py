@@ -64,7 +64,7 @@ def write(positions: Positions, snapshots: Positions | None, data_file: str) -> 
 
     Args:
         positions: ascending, each there once.
-        snapshots: of each the one that deleted it; None for the one that commits the file.
+        snapshots: the snapshot of each deletion; None for that of the file's commit.
         data_file: the path of the file that they are positions in.
     """
     numbers = [] if snapshots is None else np.unique(snapshots).tolist()

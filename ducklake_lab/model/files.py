@@ -39,13 +39,13 @@ class ColumnStats:
         value_count: values that are not NULL (the reference counts so), or None where unknown.
         null_count: NULL values, or None.
         min_value: smallest value as text (spec: type encoding for statistics); None where unknown.
-        max_value: largest value, likewise.
+        max_value: largest value as text; None where unknown.
         contains_nan: for floats; None for other types and where unknown.
         extra_stats: JSON, of geometries and variants.
         variant_stats: of variants, one per field that is stored in a column of its own.
         min_is_exact: whether `min_value` is a value of the column rather than below all; None where the catalog, or
             its version, does not tell.
-        max_is_exact: likewise.
+        max_is_exact: whether `max_value` is a value of the column; None as for `min_is_exact`.
         written_type: the type of the values in the file, in which the bounds are spelled; None where it is the column's.
     """
 
@@ -64,17 +64,17 @@ class ColumnStats:
 
     @property
     def is_inexact(self) -> bool:
-        """Whether a bound may be no value of the column."""
+        """Returns whether a bound may be no value of the column."""
         return self.min_is_exact is False or self.max_is_exact is False
 
     def has_least_value(self, kind: DataType) -> bool:
-        """Whether `min_value` is a value of a column of that type: long texts and bytes may be cut."""
+        """Returns whether `min_value` is a value of a column of that type: long texts and bytes may be cut."""
         if self.min_is_exact is not None:
             return self.min_is_exact
         return kind.name not in CUT_TYPES or self.min_value is None or len(self.min_value.encode()) < _CUT
 
     def has_largest_value(self, kind: DataType) -> bool:
-        """Whether `max_value` is a value of a column of that type.
+        """Returns whether `max_value` is a value of a column of that type.
 
         A text that was cut may be short: DuckDB raises its last ASCII character, and drops what follows.
         """
@@ -147,7 +147,7 @@ class WrittenDeletes:
         positions: 0-based positions to inline, ascending.
         begin_snapshot: the first snapshot id of a file that has one for each deletion; None where all belong to
             the snapshot that commits it.
-        partial_max: likewise the last of them.
+        partial_max: the last snapshot id of such a file; None for others.
         new_snapshot: the snapshot id under which its newest deletions are written: that of the commit, if no other
             comes in between.
         end_snapshot: where the data file it belongs to has ended.

@@ -75,7 +75,7 @@ class Moment:
 
     @property
     def is_known(self) -> bool:
-        """Whether DuckDB has such a value."""
+        """Return whether DuckDB has such a value."""
         if not self.is_finite:
             return self.kind != "time"
         if self.kind == "time":

@@ -30,7 +30,7 @@ _MOST_DIGITS = 38
 
 
 def is_wider(source: DataType, target: DataType) -> bool:
-    """Whether every value of a type that is not nested is one of the other, which is another type."""
+    """Returns whether every value of a type that is not nested is one of the other, which is another type."""
     old, new = source.name, target.name
     if old == new or source.is_nested or target.is_nested:
         return False
@@ -52,7 +52,7 @@ def is_wider(source: DataType, target: DataType) -> bool:
 
 
 def keeps_bounds(source: DataType, target: DataType) -> bool:
-    """Whether the text of a bound means the same value in a wider type, in which all readers compare it.
+    """Returns whether the text of a bound means the same value in a wider type, in which all readers compare it.
 
     The text of a FLOAT is the shortest one: `0.1` is another DOUBLE than the FLOAT is. A DECIMAL becomes a float by a
     division, which may round where the text does not.

@@ -119,12 +119,12 @@ class StagedData:
 
     @property
     def keeps_row_ids(self) -> bool:
-        """Whether anything staged carries row ids that cannot be moved at commit."""
+        """Returns whether anything staged carries row ids that cannot be moved at commit."""
         return any(file.file.has_row_ids for file in self.files.values()) or any(rows.updated for rows in self.rows)
 
     @property
     def changes_rows(self) -> bool:
-        """Whether rows are added or deleted, rather than only kept elsewhere."""
+        """Returns whether rows are added or deleted, rather than only kept elsewhere."""
         return bool(self.files or self.rows or self.deletes or self.dropped_files or self.deleted_row_ids)
 
     def written_paths(self, folder: str) -> list[str]:

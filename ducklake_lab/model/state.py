@@ -82,7 +82,7 @@ class CatalogState:
     macros: Mapping[int, Macro] = field(default_factory=dict)
 
     def differs_from(self, other: CatalogState) -> bool:
-        """Whether any entry differs; tables that neither state has made count as equal."""
+        """Return whether any entry differs; tables that neither state has made count as equal."""
         return (
             (self.schemas, self.views, self.macros) != (other.schemas, other.views, other.macros)
             or self.tables.keys() != other.tables.keys()

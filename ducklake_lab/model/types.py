@@ -113,7 +113,7 @@ class DataType:
 
     @property
     def is_known(self) -> bool:
-        """Whether there is a type of that name."""
+        """Return whether there is a type of that name."""
         return self.name in _PRIMITIVES or self.is_nested or self.decimal is not None
 
     @property
@@ -194,7 +194,7 @@ def flat(name: str) -> DataType:
 
 
 def is_primitive(name: str) -> bool:
-    """Whether a name is that of a type without parts; decimals are not counted."""
+    """Return whether a name is that of a type without parts; decimals are not counted."""
     return name in _PRIMITIVES
 
 
@@ -211,7 +211,7 @@ def _of_tree(tree: list[Any]) -> DataType:
 
 
 def is_marked(field: pa.Field) -> bool:
-    """Whether a field says that it carries values of another type than Arrow's."""
+    """Return whether a field says that it carries values of another type than Arrow's."""
     return _TYPE_KEY in (field.metadata or {})
 
 

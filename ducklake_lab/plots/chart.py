@@ -20,7 +20,7 @@ _MILLISECONDS = 1000
 
 
 def plot(chart: Chart) -> go.Figure:
-    """Draw the points of a chart; a line below the title names what it leaves out."""
+    """Draw the points of a chart; a line below the title names the omitted rows."""
     places = _places(chart)
     figure = go.Figure()
     for number, (name, points) in enumerate(chart.series):

@@ -10,9 +10,10 @@ from plotly.subplots import make_subplots
 
 from ducklake_lab.diff.model import ColumnDiff, Histogram
 from ducklake_lab.hooks import hook
+from ducklake_lab.model.history import KIND_COLORS
 from ducklake_lab.model.labels import distinct
 from ducklake_lab.plots.sources import DiffSource
-from ducklake_lab.plots.style import AFTER, BEFORE, KINDS, Picture, finish, plain
+from ducklake_lab.plots.style import AFTER, BEFORE, Picture, finish, plain
 
 #: Columns drawn, those that updates touched first.
 LIMIT = 8
@@ -61,7 +62,7 @@ def _counts(figure: go.Figure, diff: DiffSource) -> None:
         orientation="h",
         text=[f"{number:,}" for number in numbers],
         textposition="auto",
-        marker={"color": [KINDS["delete"], KINDS["insert"], KINDS["update"]]},
+        marker={"color": [KIND_COLORS["delete"], KIND_COLORS["insert"], KIND_COLORS["update"]]},
         showlegend=False,
         hovertemplate="%{y}: %{x:,}<extra></extra>",
     )
@@ -74,8 +75,8 @@ def _histogram(figure: go.Figure, column: ColumnDiff, row: int, col: int, *, leg
     names = [plain(label, 24) for label in data.labels]
     labels: list[object] = list(_middles(data)) if data.numeric else [*distinct(names)]
     # Where rows are only deleted, or only inserted, the colour says which.
-    before = BEFORE if any(data.after) else KINDS["delete"]
-    after = AFTER if any(data.before) else KINDS["insert"]
+    before = BEFORE if any(data.after) else KIND_COLORS["delete"]
+    after = AFTER if any(data.before) else KIND_COLORS["insert"]
     for name, counts, marker in (
         ("before", data.before, {"color": before}),
         ("after", data.after, {"color": "rgba(79,127,214,.25)", "line": {"color": after, "width": 1.6}}),

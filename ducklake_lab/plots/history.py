@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from ducklake_lab.hooks import hook
-from ducklake_lab.model.history import HistoryEntry
-from ducklake_lab.plots.style import KINDS, Picture, finish, plain
+from ducklake_lab.model.history import KIND_COLORS, HistoryEntry
+from ducklake_lab.plots.style import Picture, finish, plain
 
 
 def plot(history: Sequence[HistoryEntry]) -> go.Figure:
@@ -18,7 +18,7 @@ def plot(history: Sequence[HistoryEntry]) -> go.Figure:
     """
     figure = go.Figure()
     title = plain(getattr(history, "title", "Snapshots"))
-    for kind, color in KINDS.items():
+    for kind, color in KIND_COLORS.items():
         entries = [entry for entry in history if entry.kind == kind]
         if not entries:
             continue

@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import plotly.graph_objects as go
 
-from ducklake_lab.model.history import ChangeKind
-
-#: The colours of the static views, so that a picture and a table speak the same language.
-KINDS: Mapping[ChangeKind, str] = {
-    "insert": "#159a72",
-    "update": "#c07c00",
-    "delete": "#d9482f",
-    "restore": "#4f7fd6",
-    "schema": "#8a63d2",
-    "maintenance": "#7d8590",
-    "none": "#a0a7af",
-}
 BEFORE = "#8b939c"
 AFTER = "#4f7fd6"
 

@@ -37,10 +37,10 @@ def alterations(
     entries, columns = _entries(connection, ids), _columns(connection, ids)
     keys = _partitions(connection, ids) + _sorts(connection, ids)
     comments = _comments(connection, ids, snapshots)
-    found: dict[tuple[int, int], tuple[str, ...]] = {}
+    texts_of: dict[tuple[int, int], tuple[str, ...]] = {}
     for table, snapshot in altered:
         if min((entry.begin for entry in entries[table]), default=snapshot) == snapshot:
-            found[table, snapshot] = ()
+            texts_of[table, snapshot] = ()
             continue
         name = names.get(table, f"#{table}")
         history = _History(columns[table], snapshot)
@@ -52,8 +52,8 @@ def alterations(
         for column in comments.get((table, snapshot), ()):
             texts.append(f"commented on {name if column is None else f'column {history.path(column)} of {name}'}")
         if texts:
-            found[table, snapshot] = _first(texts, name)
-    return found
+            texts_of[table, snapshot] = _first(texts, name)
+    return texts_of
 
 
 def view_alterations(
@@ -66,7 +66,7 @@ def view_alterations(
     entries = _entries(connection, ids, t.view)
     comments = _comments(connection, ids, snapshots)
     columns = _view_columns(connection, ids, snapshots)
-    found = {}
+    texts_of = {}
     for view, snapshot in altered:
         name = names.get(view, f"#{view}")
         texts = list(_renamed("view", entries[view], snapshot, names.get(view, "")))
@@ -75,8 +75,8 @@ def view_alterations(
             f"commented on column {quoted_if_needed(column)} of {name}" for column in columns.get((view, snapshot), ())
         ]
         if texts:
-            found[view, snapshot] = _first(texts, name)
-    return found
+            texts_of[view, snapshot] = _first(texts, name)
+    return texts_of
 
 
 def _first(texts: Sequence[str], name: str) -> tuple[str, ...]:
@@ -122,10 +122,10 @@ def _entries(
     kind = source.name.removeprefix("ducklake_")
     number, name = source.c[f"{kind}_id"], source.c[f"{kind}_name"]
     query = sa.select(number, source.c.begin_snapshot, source.c.end_snapshot, name).where(among(number, ids))
-    found: dict[int, list[_Entry]] = defaultdict(list)
+    entries: dict[int, list[_Entry]] = defaultdict(list)
     for table, *values in connection.execute(query):
-        found[table].append(_Entry(*values))
-    return found
+        entries[table].append(_Entry(*values))
+    return entries
 
 
 def _renamed(kind: str, entries: Sequence[_Entry], snapshot: int, name: str) -> Iterator[str]:
@@ -151,13 +151,13 @@ def _columns(connection: sa.Connection, ids: Collection[int]) -> Mapping[int, Se
         c.nulls_allowed,
         c.default_value,
     )
-    found: dict[int, list[_Row]] = defaultdict(list)
+    rows: dict[int, list[_Row]] = defaultdict(list)
     for table, begin, end, parent, number, order, name, kind, nullable, default in connection.execute(
         query.where(among(c.table_id, ids)).order_by(c.column_order)
     ):
         column = Column(number, order, name, kind, nulls_allowed=nullable is not False, default_value=default)
-        found[table].append(_Row(begin, end, parent, column))
-    return found
+        rows[table].append(_Row(begin, end, parent, column))
+    return rows
 
 
 class _History:
@@ -239,10 +239,10 @@ def _partitions(connection: sa.Connection, ids: Collection[int]) -> list[_Keys]:
     keys: dict[int, list[tuple[int | None, str]]] = defaultdict(list)
     for partition, column, transform in connection.execute(query.order_by(p.partition_id, p.partition_key_index)):
         keys[partition].append((column, transform))
-    found = sa.select(i.table_id, i.begin_snapshot, i.end_snapshot, i.partition_id).where(among(i.table_id, ids))
+    intervals = sa.select(i.table_id, i.begin_snapshot, i.end_snapshot, i.partition_id).where(among(i.table_id, ids))
     return [
         _Keys(table, "partition", begin, end, tuple(keys[partition]))
-        for table, begin, end, partition in connection.execute(found)
+        for table, begin, end, partition in connection.execute(intervals)
     ]
 
 
@@ -254,9 +254,9 @@ def _sorts(connection: sa.Connection, ids: Collection[int]) -> list[_Keys]:
     keys: dict[int, list[tuple[int | None, str]]] = defaultdict(list)
     for sort, expression, direction in connection.execute(query.order_by(e.sort_id, e.sort_key_index)):
         keys[sort].append((None, f"{expression} DESC" if direction == "DESC" else expression))
-    found = sa.select(i.table_id, i.begin_snapshot, i.end_snapshot, i.sort_id).where(among(i.table_id, ids))
+    intervals = sa.select(i.table_id, i.begin_snapshot, i.end_snapshot, i.sort_id).where(among(i.table_id, ids))
     return [
-        _Keys(table, "sort", begin, end, tuple(keys[sort])) for table, begin, end, sort in connection.execute(found)
+        _Keys(table, "sort", begin, end, tuple(keys[sort])) for table, begin, end, sort in connection.execute(intervals)
     ]
 
 
@@ -277,7 +277,7 @@ def _comments(
     connection: sa.Connection, ids: Collection[int], snapshots: Collection[int]
 ) -> Mapping[tuple[int, int], Sequence[int | None]]:
     """The columns whose comment changed, by (table id, snapshot id); None for the table's own."""
-    found: dict[tuple[int, int], dict[int | None, None]] = defaultdict(dict)
+    parts_of: dict[tuple[int, int], dict[int | None, None]] = defaultdict(dict)
     own, of_column = t.tag.c, t.column_tag.c
     for table, column, rows in (
         (own.object_id, sa.null(), own),
@@ -288,8 +288,8 @@ def _comments(
         )
         for number, part, begin, end in connection.execute(query):
             for snapshot in {begin, end} & set(snapshots):
-                found[number, snapshot][part] = None
-    return {key: tuple(parts) for key, parts in found.items()}
+                parts_of[number, snapshot][part] = None
+    return {key: tuple(parts) for key, parts in parts_of.items()}
 
 
 def _view_columns(
@@ -299,10 +299,10 @@ def _view_columns(
     if not versions.has(connection, t.view_column_tag):
         return {}
     c = t.view_column_tag.c
-    found: dict[tuple[int, int], dict[str, None]] = defaultdict(dict)
+    columns_of: dict[tuple[int, int], dict[str, None]] = defaultdict(dict)
     query = sa.select(c.view_id, c.column_name, c.begin_snapshot, c.end_snapshot)
     query = query.where(among(c.view_id, ids), c.key == "comment").order_by(c.column_name)
     for view, column, begin, end in connection.execute(query):
         for snapshot in {begin, end} & set(snapshots):
-            found[view, snapshot][column] = None
-    return {key: tuple(names) for key, names in found.items()}
+            columns_of[view, snapshot][column] = None
+    return {key: tuple(names) for key, names in columns_of.items()}

@@ -185,7 +185,7 @@ class _Feed:
     def _deleted_by_files(
         self, file: DataFile, deletes: Sequence[DeleteFile], positions: Sequence[tuple[int, int]]
     ) -> list[DeletedRows]:
-        found = []
+        deletions = []
         for delete in deletes:
             path = paths.resolve(self._folder, delete.path, delete.path_is_relative)
             named = deletions_by_snapshot(path, delete) if may_name_snapshots(file, delete) else None
@@ -202,8 +202,8 @@ class _Feed:
                     previous = next((d for d in deletes if d.end_snapshot == snapshot_id), None)
                     up_to = snapshot_id - 1 if may_name_snapshots(file, previous) else None
                     before = self._file(file, previous, inlined_deletes=earlier, deleted_up_to=up_to)
-                found.append(DeletedRows(after, before, snapshot_id))
-        return found
+                deletions.append(DeletedRows(after, before, snapshot_id))
+        return deletions
 
     def _deleted_by_rows(self, file: DataFile, positions: Sequence[tuple[int, int]]) -> list[DeletedRows]:
         by_snapshot: dict[int, list[int]] = defaultdict(list)
@@ -231,14 +231,14 @@ class _Feed:
     def _scan(self, files: Sequence[ScanFile], rows: pa.Table | None) -> ScanPlan:
         self._lake.check_data_path(file.path for file in files)
         size = sum(file.data_file.file_size_bytes for file in files)
-        found = InlinedRows(rows) if rows is not None and rows.num_rows else None
+        inlined_rows = InlinedRows(rows) if rows is not None and rows.num_rows else None
         history = history_of(self._table.columns, self._lake.column_versions(self._connection, self._table.table_id))
         check_encrypted(self._table.columns, files, history.reused)
         table = replace(self._table, columns=history.columns)
         return ScanPlan(
             table=table,
             files=tuple(files),
-            inlined=found,
+            inlined=inlined_rows,
             files_total=len(files),
             bytes_total=size,
             data_path=self._folder,

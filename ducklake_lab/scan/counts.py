@@ -36,17 +36,17 @@ def table_counts(lake: Lake, connection: sa.Connection, snapshot_id: int) -> dic
         DataFileError: a file that alone says how many rows were there is missing or cannot be read.
     """
     f, d = t.data_file, t.delete_file
-    found: defaultdict[int, TableCounts] = defaultdict(TableCounts)
+    counts: defaultdict[int, TableCounts] = defaultdict(TableCounts)
     files = (
         sa.select(f.c.table_id, sa.func.sum(f.c.record_count), sa.func.count(), sa.func.sum(f.c.file_size_bytes))
         .where(visible(f, snapshot_id))
         .group_by(f.c.table_id)
     )
     for table_id, rows, count, size in connection.execute(files):
-        found[table_id] = TableCounts(int(rows or 0), count, int(size or 0))
+        counts[table_id] = TableCounts(int(rows or 0), count, int(size or 0))
 
     def add(table_id: int, rows: int) -> None:
-        found[table_id] = replace(found[table_id], rows=found[table_id].rows + rows)
+        counts[table_id] = replace(counts[table_id], rows=counts[table_id].rows + rows)
 
     deletes = (
         sa.select(d.c.table_id, sa.func.sum(d.c.delete_count)).where(visible(d, snapshot_id)).group_by(d.c.table_id)
@@ -66,7 +66,7 @@ def table_counts(lake: Lake, connection: sa.Connection, snapshot_id: int) -> dic
         add(table_id, rows)
     for file in read_uncertain(lake, connection, snapshot_id, tables).values():
         add(file.table_id, file.counted.live - file.summed)
-    return dict(found)
+    return dict(counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def read_uncertain(
     for table_id, file_id in in_one(connection, queries):
         ids[table_id].add(file_id)
     folders = table_folders(connection, lake.data_path, ids)
-    found: dict[int, UncertainFile] = {}
+    uncertain: dict[int, UncertainFile] = {}
     for table_id, file_ids in ids.items():
         files = [
             file
@@ -123,8 +123,8 @@ def read_uncertain(
         for file, counted in zip(files, count_rows(scans), strict=True):
             file_id = file.data_file_id
             deleted = sum(delete.delete_count for delete in deletes.get(file_id, ())) + len(positions.get(file_id, ()))
-            found[file_id] = UncertainFile(table_id, file.record_count - deleted, counted)
-    return found
+            uncertain[file_id] = UncertainFile(table_id, file.record_count - deleted, counted)
+    return uncertain
 
 
 def _visible(alias: str, snapshot_id: int) -> str:
@@ -145,10 +145,10 @@ def inlined_rows(connection: sa.Connection, snapshot_id: int, table_id: int | No
             tables if table_id is None else tables.where(i.c.table_id == table_id)
         ).all()
     ]
-    found: defaultdict[int, int] = defaultdict(int)
+    by_table: defaultdict[int, int] = defaultdict(int)
     for which, rows in in_one(connection, queries):
-        found[which] += rows
-    return {which: rows for which, rows in found.items() if rows}
+        by_table[which] += rows
+    return {which: rows for which, rows in by_table.items() if rows}
 
 
 def in_one(connection: sa.Connection, queries: Sequence[str]) -> Iterator[tuple[Any, ...]]:

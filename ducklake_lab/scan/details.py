@@ -38,20 +38,20 @@ class FileDetails:
     def of_column(self, name: str) -> dict[int, ColumnStats]:
         """Return a column's statistics by data file id; the columns asked for last are kept."""
         if name not in self._columns:
-            ids = [column_id for column_id, known in self._names.items() if known == name]
-            found = self._read(ids)
+            ids = [column_id for column_id, own_name in self._names.items() if own_name == name]
+            stats_of = self._read(ids)
             if len(self._columns) == _KEPT:
                 del self._columns[next(iter(self._columns))]
-            self._columns[name] = {file_id: column for file_id, stats in found.items() for column in stats.values()}
+            self._columns[name] = {file_id: column for file_id, stats in stats_of.items() for column in stats.values()}
         return self._columns[name]
 
     def look_at(self, file_ids: Collection[int] | None) -> None:
         """Read the statistics of some files (None: of all) ahead."""
-        found = self._read(None, file_ids)
-        for file_id in found if file_ids is None else file_ids:
+        stats_of = self._read(None, file_ids)
+        for file_id in stats_of if file_ids is None else file_ids:
             self._known[file_id] = {
                 self._names[column_id]: column
-                for column_id, column in found.get(file_id, {}).items()
+                for column_id, column in stats_of.get(file_id, {}).items()
                 if column_id in self._names
             }
 

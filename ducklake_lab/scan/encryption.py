@@ -28,12 +28,12 @@ def key_bytes(key: str, path: str) -> bytes:
         DataFileError: the catalog has something else in its place.
     """
     try:
-        found = base64.b64decode(key, validate=True)
+        decoded = base64.b64decode(key, validate=True)
     except binascii.Error:
-        found = b""
-    if len(found) not in (16, 24, 32):
+        decoded = b""
+    if len(decoded) not in (16, 24, 32):
         raise DataFileError(f"The catalog holds no valid encryption key of {path}; restore it from a backup.")
-    return found
+    return decoded
 
 
 def encryption_sql(connection: duckdb.DuckDBPyConnection, key: str, path: str) -> str:

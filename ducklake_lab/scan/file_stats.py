@@ -74,13 +74,13 @@ def table_shapes(
     if any(row[2] is not None for row in rows):
         for file_id, value in connection.execute(values).all():
             keys[file_id].append(value)
-    found: defaultdict[int, list[FileShape]] = defaultdict(list)
+    shapes: defaultdict[int, list[FileShape]] = defaultdict(list)
     for of_table, file_id, partition_id, count, size in rows:
         partition = (partition_id, *keys.get(file_id, ()))
-        known = uncertain[file_id].counted if file_id in uncertain else FileRows(count, deleted.get(file_id, 0))
-        found[of_table].append(FileShape(known.rows, known.deleted, size, partition))
+        counted = uncertain[file_id].counted if file_id in uncertain else FileRows(count, deleted.get(file_id, 0))
+        shapes[of_table].append(FileShape(counted.rows, counted.deleted, size, partition))
     kept = inlined_rows(connection, snapshot_id, table_id)
-    return {which: TableShape(found.get(which, []), kept.get(which, 0)) for which in {**found, **kept}}
+    return {which: TableShape(shapes.get(which, []), kept.get(which, 0)) for which in {**shapes, **kept}}
 
 
 def _inlined_deletions(

@@ -38,11 +38,11 @@ def read_inlined(
 ) -> list[tuple[Table, InlinedVersion]]:
     """The inlined rows of a table by the columns they have, oldest first, with the table as it was then."""
     at = state.snapshot.snapshot_id
-    found = []
+    versions = []
     for version in inlined.read_versions(connection, lake.database, table.table_id, at):
         then = read_state(connection, replace(state.snapshot, snapshot_id=version.begin_snapshot), lake.connect)
-        found.append((then.tables[table.table_id], version))
-    return found
+        versions.append((then.tables[table.table_id], version))
+    return versions
 
 
 def read_inlined_deletions(
@@ -58,7 +58,7 @@ def read_inlined_deletions(
     deletes: dict[int, list[DeleteFile]] = defaultdict(list)
     for delete in read_delete_files(connection, table_id, one_of(connection, t.delete_file.c.data_file_id, positions)):
         deletes[delete.data_file_id].append(delete)
-    found = []
+    deletions = []
     for file in read_data_files(connection, table_id, of_table):
         path = paths.resolve(folder, file.path, file.path_is_relative)
         scan = ScanFile(data_file=file, path=path, snapshot_id=file.begin_snapshot)
@@ -66,5 +66,5 @@ def read_inlined_deletions(
             replace(scan, delete_file=d, delete_path=paths.resolve(folder, d.path, d.path_is_relative))
             for d in sorted(deletes[file.data_file_id], key=lambda d: (d.begin_snapshot, d.delete_file_id))
         ]
-        found.append(InlinedDeletions(tuple(scans or [scan]), tuple(positions[file.data_file_id])))
-    return found
+        deletions.append(InlinedDeletions(tuple(scans or [scan]), tuple(positions[file.data_file_id])))
+    return deletions

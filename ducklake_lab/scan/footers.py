@@ -53,8 +53,8 @@ def with_columns_by_place(columns: Sequence[Column], files: Sequence[ScanFile], 
     added = [file.path for file in files if _may_lack_ids(file)]
     if not added:
         return list(files)
-    found = _file_columns(added, storage)
-    without = {path: names for path, (names, ids) in found.items() if not ids}
+    columns_of = _file_columns(added, storage)
+    without = {path: names for path, (names, ids) in columns_of.items() if not ids}
     return [_mapped(file, columns, without[file.path]) if file.path in without else file for file in files]
 
 
@@ -82,8 +82,8 @@ def _file_columns(paths: Iterable[str], storage: Storage) -> dict[str, _Columns]
         return tuple(schema.names), frozenset(_all_ids(schema))
 
     paths = list(dict.fromkeys(paths))
-    found = in_parallel(paths, lambda path: _columns.read((path, storage), lambda: columns(path)))
-    return dict(zip(paths, found, strict=True))
+    listed = in_parallel(paths, lambda path: _columns.read((path, storage), lambda: columns(path)))
+    return dict(zip(paths, listed, strict=True))
 
 
 def _schema(path: str, storage: Storage) -> pa.Schema:
@@ -116,8 +116,8 @@ def far_times(paths: Iterable[str], storage: Storage) -> set[str]:
         DataFileError: a file cannot be read.
     """
     paths = list(dict.fromkeys(paths))
-    found = in_parallel(paths, lambda path: _far.read((path, storage), lambda: _has_far_times(path, storage)))
-    return {path for path, is_far in zip(paths, found, strict=True) if is_far}
+    answers = in_parallel(paths, lambda path: _far.read((path, storage), lambda: _has_far_times(path, storage)))
+    return {path for path, is_far in zip(paths, answers, strict=True) if is_far}
 
 
 def _has_far_times(path: str, storage: Storage) -> bool:
@@ -126,9 +126,9 @@ def _has_far_times(path: str, storage: Storage) -> bool:
             metadata = pq.read_metadata(source)
     except (pa.ArrowException, DataFileError, OSError) as error:
         raise DataFileError(worded_of_file(error, path, "data file")) from None
-    for place in range(metadata.num_columns):
-        near = _near(metadata.schema.column(place))
-        chunks = (metadata.row_group(group).column(place) for group in range(metadata.num_row_groups))
+    for number in range(metadata.num_columns):
+        near = _near(metadata.schema.column(number))
+        chunks = (metadata.row_group(group).column(number) for group in range(metadata.num_row_groups))
         if near is not None and not all(_is_near(chunk, near) for chunk in chunks):
             return True
     return False
@@ -144,19 +144,19 @@ def _near(column: pq.ColumnSchema) -> int | None:
 
 
 def _is_near(chunk: pq.ColumnChunkMetaData, near: int) -> bool:
-    known = chunk.statistics
-    if known is None or known.physical_type != "INT64":
+    statistics = chunk.statistics
+    if statistics is None or statistics.physical_type != "INT64":
         return False
-    if not known.has_min_max:
-        return bool(known.null_count == chunk.num_values)
-    return bool(known.min_raw >= -near and known.max_raw <= near)
+    if not statistics.has_min_max:
+        return bool(statistics.null_count == chunk.num_values)
+    return bool(statistics.min_raw >= -near and statistics.max_raw <= near)
 
 
 def _all_ids(fields: Iterable[pa.Field]) -> Iterable[int]:
     for field in fields:
-        found = field_id(field)
-        if found is not None:
-            yield found
+        id_of_field = field_id(field)
+        if id_of_field is not None:
+            yield id_of_field
         yield from _all_ids(_children(field.type))
 
 

@@ -96,10 +96,10 @@ def lake_history(
         last: only so many, the newest.
         between: only those with an id in this range, both ends included.
     """
-    names, known, begun = _names(connection)
-    ids = {name: number for number, name in known.items()}
+    names, names_of_tables, begun = _names(connection)
+    ids = {name: number for number, name in names_of_tables.items()}
     newest = lake.snapshot(connection).snapshot_id if lake.at is not None else None
-    found: list[tuple[SnapshotInfo, list[Change], list[int]]] = []
+    snapshots: list[tuple[SnapshotInfo, list[Change], list[int]]] = []
     # the last ones are chosen after those of other tables are left out
     chosen = last if table_id is None and newest is None else None
     for info in read_history(connection, chosen, between):
@@ -107,18 +107,18 @@ def lake_history(
             continue
         info = replace(info, snapshot_time=lake.local(info.snapshot_time))
         changes = parse_changes(info.changes_made)
-        touched = [i for change in changes if (i := _table_of(change, known, ids)) is not None]
+        touched = [i for change in changes if (i := _table_of(change, names_of_tables, ids)) is not None]
         if table_id is None or table_id in touched:
-            found.append((info, changes, touched))
-    found = found[-last:] if last else found
-    if not found:
+            snapshots.append((info, changes, touched))
+    snapshots = snapshots[-last:] if last else snapshots
+    if not snapshots:
         return []
-    rewritten = {info.snapshot_id: tables for info, changes, _ in found if (tables := rewritten_tables(changes))}
-    reach = found[0][0].snapshot_id, found[-1][0].snapshot_id
+    rewritten = {info.snapshot_id: tables for info, changes, _ in snapshots if (tables := rewritten_tables(changes))}
+    reach = snapshots[0][0].snapshot_id, snapshots[-1][0].snapshot_id
     moved = movements(lake, connection, reach, rewritten, table_id)
-    cut = _after_expired(connection, {info.snapshot_id for info, _, _ in found})
+    cut = _after_expired(connection, {info.snapshot_id for info, _, _ in snapshots})
     altered: dict[bool, set[tuple[int, int]]] = {False: set(), True: set()}
-    for info, changes, _ in found:
+    for info, changes, _ in snapshots:
         for change in changes if info.snapshot_id not in cut else ():
             if (key := _altered(change, info.snapshot_id, begun)) is not None:
                 altered[change.kind.endswith("_view")].add(key)
@@ -144,7 +144,7 @@ def lake_history(
             at_most=any(_restored(info)[i].at_most for i in touched if i in _restored(info)),
             **asdict(moved.get(info.snapshot_id, Movement())) | (_unknown(changes) if info.snapshot_id in cut else {}),
         )
-        for info, changes, touched in found
+        for info, changes, touched in snapshots
     ]
 
 
@@ -200,10 +200,10 @@ def _texts(
         if change.kind in _INSERTS | _DELETES:
             return (text,)
         return (text, *_texts(change, described, key, names, {}))
-    found = described.get(key) if key is not None else None
-    if found is None or (not found and change.kind.startswith("created_")):
+    texts = described.get(key) if key is not None else None
+    if texts is None or (not texts and change.kind.startswith("created_")):
         return (_readable(change, names),)
-    return found
+    return texts
 
 
 def _names(connection: sa.Connection) -> tuple[dict[int, str], dict[int, tuple[str, ...]], _Begun]:
@@ -214,7 +214,7 @@ def _names(connection: sa.Connection) -> tuple[dict[int, str], dict[int, tuple[s
     s = t.schema
     query = sa.select(s.c.schema_id, s.c.schema_name, versions.column(connection, s.c.parent_schema_id))
     schemas = {schema_id: (name, parent) for schema_id, name, parent in connection.execute(query)}
-    found = {schema_id: _path(schema_id, schemas) for schema_id in schemas}
+    paths = {schema_id: _path(schema_id, schemas) for schema_id in schemas}
     tables: dict[int, tuple[str, ...]] = {}
     begun: dict[tuple[tuple[str, ...], int], int] = {}
     for entries, key, column in (
@@ -224,15 +224,15 @@ def _names(connection: sa.Connection) -> tuple[dict[int, str], dict[int, tuple[s
     ):
         begin = entries.c.begin_snapshot
         rows = connection.execute(sa.select(key, entries.c.schema_id, column, begin).order_by(begin)).all()
-        tables = {entry_id: (*found.get(schema, ()), name) for entry_id, schema, name, _ in rows}
+        tables = {entry_id: (*paths.get(schema, ()), name) for entry_id, schema, name, _ in rows}
         first = {entry_id: snapshot for entry_id, _, _, snapshot in reversed(rows)}
         begun |= {
-            ((*found.get(schema, ()), name), snapshot): entry_id
+            ((*paths.get(schema, ()), name), snapshot): entry_id
             for entry_id, schema, name, snapshot in rows
             if snapshot != first[entry_id]
         }
-        found |= tables
-    return {entry_id: _written(parts) for entry_id, parts in found.items()}, tables, begun
+        paths |= tables
+    return {entry_id: _written(parts) for entry_id, parts in paths.items()}, tables, begun
 
 
 def _written(parts: Iterable[str]) -> str:
@@ -258,14 +258,16 @@ def touched_tables(connection: sa.Connection, between: tuple[int, int], *, maint
         between: the ids of the snapshots, both ends included.
         maintenance: whether snapshots count that only rewrote files.
     """
-    _, known, _ = _names(connection)
-    ids = {name: number for number, name in known.items()}
-    found: dict[int, int] = {}
+    _, names_of_tables, _ = _names(connection)
+    ids = {name: number for number, name in names_of_tables.items()}
+    newest: dict[int, int] = {}
     for info in read_history(connection, between=between):
         for change in parse_changes(info.changes_made):
-            if (maintenance or change.kind not in _MAINTENANCE) and (i := _table_of(change, known, ids)) is not None:
-                found[i] = info.snapshot_id
-    return found
+            if (maintenance or change.kind not in _MAINTENANCE) and (
+                i := _table_of(change, names_of_tables, ids)
+            ) is not None:
+                newest[i] = info.snapshot_id
+    return newest
 
 
 def snapshot_before(connection: sa.Connection, snapshot_id: int) -> int | None:
@@ -344,10 +346,10 @@ def _partition_keys(connection: sa.Connection, table: Table) -> dict[int | None,
         .where(p.c.table_id == table.table_id)
         .order_by(p.c.partition_id, p.c.partition_key_index)
     )
-    found: dict[int | None, tuple[str, ...]] = {}
+    keys: dict[int | None, tuple[str, ...]] = {}
     for partition_id, column_id, transform in connection.execute(query):
         column = table.column_by_id(column_id)
         name = column.name if column is not None else f"#{column_id}"
         key = parse_transform(transform).written(name)
-        found[partition_id] = (*found.get(partition_id, ()), key)
-    return found
+        keys[partition_id] = (*keys.get(partition_id, ()), key)
+    return keys

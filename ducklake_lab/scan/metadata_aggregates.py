@@ -35,7 +35,7 @@ def digest(
     Args:
         columns: those whose extremes are wanted.
         counted: those whose values are counted.
-        rows: the name of the column that counts rows; before a column's name, of the one that counts its values.
+        rows: the name of the column that counts rows; its prefix makes the names of columns that count values.
     """
     if any(file.is_bounded or _is_implausible(file) for file in plan.files):
         return None
@@ -73,7 +73,7 @@ def _inlined(plan: ScanPlan, like: pa.Table, counted: Sequence[Column], rows: st
 
 
 def _is_implausible(file: ScanFile) -> bool:
-    """Whether a file is too small for the rows that the catalog gives it; then the file itself says how many it has."""
+    """Return whether a file is too small for the rows that the catalog gives it; its footer then has their number."""
     return file.data_file.record_count > min(_MOST_ROWS, file.data_file.file_size_bytes * _MOST_ROWS_PER_BYTE)
 
 
@@ -84,8 +84,8 @@ def _known(file: ScanFile, stats: Stats, column: Column) -> ColumnStats | None:
 
 
 def _values(file: ScanFile, stats: Stats, column: Column) -> int | None:
-    known = _known(file, stats, column)
-    nulls = null_count(known, column.data_type) if known is not None else None
+    column_stats = _known(file, stats, column)
+    nulls = null_count(column_stats, column.data_type) if column_stats is not None else None
     if nulls is None:
         return None
     count = file.data_file.record_count - nulls
@@ -95,13 +95,13 @@ def _values(file: ScanFile, stats: Stats, column: Column) -> int | None:
 def _bounds(file: ScanFile, stats: Stats, column: Column) -> tuple[str | None, str | None] | None:
     """The smallest and the largest value of a file as texts, NULL where there is none; None where not known."""
     kind = column.data_type
-    known = _known(file, stats, column)
-    if known is None or not kept(kind).extremes:
+    column_stats = _known(file, stats, column)
+    if column_stats is None or not kept(kind).extremes:
         return None
-    if null_count(known, kind) == file.data_file.record_count:
+    if null_count(column_stats, kind) == file.data_file.record_count:
         return None, None
-    low, high = known.min_value, known.max_value
-    if not (known.has_least_value(kind) and known.has_largest_value(kind)):
+    low, high = column_stats.min_value, column_stats.max_value
+    if not (column_stats.has_least_value(kind) and column_stats.has_largest_value(kind)):
         return None
     if low is None or high is None or decode(low, kind) is None or decode(high, kind) is None:
         return None

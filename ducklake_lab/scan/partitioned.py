@@ -32,11 +32,11 @@ class Partitioning:
         spec = self.specs.get(file.partition_id) if file.partition_id is not None else None
         if spec is None or len(spec.fields) != len(file.partition_values):
             return {}
-        found: dict[int, dict[str, str | None]] = {}
+        values: dict[int, dict[str, str | None]] = {}
         for field, value in zip(spec.fields, file.partition_values, strict=True):
             if field.column_id not in self.retyped or not parse_transform(field.transform).depends_on_type:
-                found.setdefault(field.column_id, {})[field.transform] = value
-        return found
+                values.setdefault(field.column_id, {})[field.transform] = value
+        return values
 
 
 #: Partition keys of tables that have none.
@@ -46,7 +46,7 @@ UNPARTITIONED = Partitioning({})
 def may_hold(
     column: Column, transforms: Mapping[str, str | None], predicate: Comparison | InList | NullTest | StartsWith
 ) -> bool:
-    """Whether a file may hold a row for which the predicate, on this column, is true."""
+    """Returns whether a file may hold a row for which the predicate, on this column, is true."""
     keys = [(parse_transform(transform), key) for transform, key in transforms.items()]
     is_null = isinstance(predicate, NullTest) and predicate.is_null
     if not all(transform.may_be_null(key, is_null=is_null) for transform, key in keys):
@@ -55,7 +55,7 @@ def may_hold(
         return True
     if isinstance(predicate, StartsWith):
         prefix = predicate.prefix
-        return all(key is None or known.may_start_with(key, column.data_type, prefix) for known, key in keys)
+        return all(key is None or transform.may_start_with(key, column.data_type, prefix) for transform, key in keys)
     op: Operator = predicate.op if isinstance(predicate, Comparison) else "="
     values = (predicate.value,) if isinstance(predicate, Comparison) else predicate.values
     return any(_may_compare(column, transforms, op, value) for value in values)

@@ -12,12 +12,12 @@ _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 def hive_values(path: str) -> dict[str, str | None]:
     """The values in a path, by name in lower case."""
-    found: dict[str, str | None] = {}
+    values: dict[str, str | None] = {}
     for part in path.split("/")[:-1]:
         name, equal, value = part.partition("=")
         if equal:
-            found[unquote(name).casefold()] = None if value == _NO_VALUE else unquote(value)
-    return found
+            values[unquote(name).casefold()] = None if value == _NO_VALUE else unquote(value)
+    return values
 
 
 def path_values(file: ScanFile) -> Iterator[tuple[int, str | None]]:

@@ -25,7 +25,7 @@ class ScanFile:
             apply; None where all do.
         rows_from, rows_up_to: where the data file has the snapshot ids of its rows, those before and after these
             snapshots are not read; None for no bound.
-        rows_except: likewise those of these snapshots are not read.
+        rows_except: rows of these snapshots are not read.
         snapshot_id: what `_ducklake_snapshot_id` shows for its rows; where it is the file's begin, and the file has
             the snapshot ids of its rows, it shows those. None for rows not committed yet.
     """
@@ -43,7 +43,7 @@ class ScanFile:
 
     @property
     def shows_own_snapshots(self) -> bool:
-        """Whether `_ducklake_snapshot_id` shows the snapshot ids of its rows that the file itself has, if it has them.
+        """Return whether `_ducklake_snapshot_id` shows the snapshot ids that the file itself has, if it has any.
 
         Catalogs of merged files that the reference migrated do not say that these have them.
         """
@@ -51,7 +51,7 @@ class ScanFile:
 
     @property
     def is_bounded(self) -> bool:
-        """Whether the rows of some snapshots in the file are not read."""
+        """Return whether the rows of some snapshots in the file are not read."""
         return self.rows_from is not None or self.rows_up_to is not None or bool(self.rows_except)
 
     @property

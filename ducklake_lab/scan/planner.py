@@ -58,11 +58,11 @@ def plan_scan(
     """
     folder = lake.folder(state, table)
     at = state.snapshot.snapshot_id
-    found = _Files()
+    scanned = _Files()
     history = history_of(table.columns, lake.column_versions(connection, table.table_id) if committed else ())
     if committed:
         gone = _gone(staged) if staged is not None else set()
-        found = _committed_files(lake, connection, table, folder, at, predicate, gone, history)
+        scanned = _committed_files(lake, connection, table, folder, at, predicate, gone, history)
     rows = (
         inlined.read_rows(
             connection,
@@ -79,16 +79,16 @@ def plan_scan(
     if staged is not None:
         if staged.flushed_tables:
             rows = None
-        found = _with_staged(found, staged, table, folder)
+        scanned = _with_staged(scanned, staged, table, folder)
         rows = _rows_with_staged(rows, staged, table)
-    lake.check_data_path(file.path for file in found.files)
-    check_encrypted(table.columns, found.files, history.reused)
+    lake.check_data_path(file.path for file in scanned.files)
+    check_encrypted(table.columns, scanned.files, history.reused)
     return ScanPlan(
         table=replace(table, columns=history.columns),
-        files=tuple(found.files),
+        files=tuple(scanned.files),
         inlined=InlinedRows(rows) if rows is not None and rows.num_rows else None,
-        files_total=found.total,
-        bytes_total=found.bytes_total,
+        files_total=scanned.total,
+        bytes_total=scanned.bytes_total,
         data_path=folder,
         reused_names=history.reused,
         time_zone=lake.session.time_zone(),
@@ -232,12 +232,12 @@ def _with_others(file: ScanFile, others: Sequence[DeleteFile | None], folder: st
         for other in others
         if other is not None
     ]
-    found = {int(p) for scan in scans for p in next(iter(deleted_positions([scan], Storage()).values()))}
-    return replace(file, inlined_deletes=tuple(sorted({*file.inlined_deletes, *found})))
+    positions = {int(p) for scan in scans for p in next(iter(deleted_positions([scan], Storage()).values()))}
+    return replace(file, inlined_deletes=tuple(sorted({*file.inlined_deletes, *positions})))
 
 
 def may_name_snapshots(data_file: DataFile, delete: DeleteFile | None) -> bool:
-    """Whether a delete file may have the snapshot ids of its deletions.
+    """Return whether a delete file may have the snapshot ids of its deletions.
 
     One written together with a file of rows of several snapshots has them, though its `partial_max` does not say so.
     """
@@ -254,7 +254,7 @@ def _gone(staged: StagedData) -> set[int]:
     return staged.dropped_files | {s.data_file_id for c in staged.compactions.values() for s in c.sources}
 
 
-def _with_staged(found: _Files, staged: StagedData, table: Table, folder: str) -> _Files:
+def _with_staged(scanned: _Files, staged: StagedData, table: Table, folder: str) -> _Files:
     kept: list[ScanFile] = []
     kept += [_flushed_file(local_id, flushed, table, folder) for local_id, flushed in staged.flushed.items()]
     kept += [
@@ -267,10 +267,10 @@ def _with_staged(found: _Files, staged: StagedData, table: Table, folder: str) -
         with_deletes(file, staged.deletes[file.data_file.data_file_id], folder)
         if file.data_file.data_file_id in staged.deletes
         else file
-        for file in (*found.files, *kept)
+        for file in (*scanned.files, *kept)
     ]
     size = sum(file.data_file.file_size_bytes for file in kept)
-    return _Files(files, found.total + len(kept), found.bytes_total + size)
+    return _Files(files, scanned.total + len(kept), scanned.bytes_total + size)
 
 
 def _flushed_file(local_id: int, flushed: FlushedFile, table: Table, folder: str) -> ScanFile:

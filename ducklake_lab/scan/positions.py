@@ -65,11 +65,11 @@ def check_files(files: Iterable[ScanFile]) -> None:
 
 
 def _check_count(file: ScanFile) -> None:
-    claimed, found = file.data_file.record_count, _record_count(file.path, file.data_file.encryption_key)
-    if found < claimed:
+    claimed, stored = file.data_file.record_count, _record_count(file.path, file.data_file.encryption_key)
+    if stored < claimed:
         raise DataFileError(
             f"The catalog is damaged: record_count is {claimed} in ducklake_data_file, and {file.path} has "
-            f"{found} rows; restore it from a backup."
+            f"{stored} rows; restore it from a backup."
         )
 
 

@@ -69,10 +69,10 @@ def may_match(
     """
     if isinstance(predicate, And | Or):
         terms = [may_match(table, term, joined, backend, partitioning) for term in predicate.terms]
-        known = [term for term in terms if term is not None]
+        conditions = [term for term in terms if term is not None]
         if isinstance(predicate, And):
-            return sa.and_(*known) if known else None
-        return sa.or_(*known) if len(known) == len(terms) else None
+            return sa.and_(*conditions) if conditions else None
+        return sa.or_(*conditions) if len(conditions) == len(terms) else None
     column = column_at(table, predicate.column)
     if column is None:
         return None
@@ -92,7 +92,7 @@ def _in_other_buckets(
     predicate: Comparison | InList | NullTest | StartsWith,
     column: Column,
 ) -> Condition | None:
-    """Whether no constant falls into a file's bucket; bounds do not distinguish buckets."""
+    """Returns whether no constant falls into a file's bucket; bounds do not distinguish buckets."""
     if isinstance(predicate, InList):
         constants = predicate.values
     elif isinstance(predicate, Comparison) and predicate.op == "=":
@@ -106,15 +106,15 @@ def _in_other_buckets(
         if not isinstance(transform, Bucket) or field.column_id != column.column_id:
             continue
         values = [comparable(constant, column.data_type) for constant in constants]
-        found = [transform.key_of(value, column.data_type) if value is not None else None for value in values]
-        known = {bucket for bucket in found if bucket is not None}
-        if known and None not in found:
+        keys = [transform.key_of(value, column.data_type) if value is not None else None for value in values]
+        buckets = {bucket for bucket in keys if bucket is not None}
+        if buckets and None not in keys:
             f, p = t.data_file, t.file_partition_value
             others = sa.select(p.c.data_file_id).where(
                 p.c.table_id == table.table_id,
                 p.c.partition_key_index == index,
                 p.c.data_file_id.is_not(None),
-                p.c.partition_value.not_in(sorted(known)),
+                p.c.partition_value.not_in(sorted(buckets)),
             )
             of_spec = sa.func.coalesce(f.c.partition_id, -1) == table.partition.partition_id
             return sa.and_(of_spec, f.c.data_file_id.in_(others))
@@ -137,7 +137,7 @@ def _cannot_match(
 
 
 def _beyond(predicate: Comparison | InList | StartsWith, kind: DataType, bounds: _Bounds) -> Condition | None:
-    """Whether the constants lie outside of the bounds."""
+    """Returns whether the constants lie outside of the bounds."""
     if isinstance(predicate, StartsWith):
         return bounds.no_prefix(predicate.prefix)
     if isinstance(predicate, InList):
@@ -165,8 +165,8 @@ def _beyond(predicate: Comparison | InList | StartsWith, kind: DataType, bounds:
 
 
 def _either(*conditions: Condition | None) -> Condition | None:
-    known = [condition for condition in conditions if condition is not None]
-    return sa.or_(*known) if known else None
+    certain = [condition for condition in conditions if condition is not None]
+    return sa.or_(*certain) if certain else None
 
 
 #: Form in which a bound is compared, and conditions that the comparison needs.
@@ -182,17 +182,17 @@ class _Bounds:
         self._backend = backend
 
     def above(self, value: Scalar) -> Condition | None:
-        """Whether all values are greater than one."""
+        """Returns whether all values are greater than one."""
         low, constant = self._form(self.stats.c.min_value), self._constant(value, 1)
         return sa.and_(low[0] > constant, *low[1:]) if low is not None and constant is not None else None
 
     def below(self, value: Scalar) -> Condition | None:
-        """Whether all values are less than one."""
+        """Returns whether all values are less than one."""
         high, constant = self._form(self.stats.c.max_value), self._constant(value, -1)
         return sa.and_(high[0] < constant, *high[1:]) if high is not None and constant is not None else None
 
     def no_prefix(self, prefix: str) -> Condition | None:
-        """Whether no value begins so."""
+        """Returns whether no value begins so."""
         if self._kind.name not in ("varchar", "uuid") or _is_odd(prefix):
             return None
         start = self._ordered(sa.func.substr(self.stats.c.min_value, 1, len(prefix)))
@@ -285,5 +285,5 @@ def _cast_whole(element: _Whole, compiler: SQLCompiler, **options: Any) -> str:
 
 
 def _is_odd(text: str) -> bool:
-    """Whether a database may refuse or cut a text."""
+    """Returns whether a database may refuse or cut a text."""
     return "\0" in text or any("\ud800" <= character <= "\udfff" for character in text)

@@ -47,7 +47,7 @@ def may_match(
     record_count: int,
     keys: Keys | None = None,
 ) -> bool:
-    """Whether a file with these statistics and partition values may hold a row for which the predicate is true."""
+    """Returns whether a file with these statistics and partition values may hold a row that fulfils the predicate."""
     if isinstance(predicate, And):
         return all(may_match(table, term, stats, record_count, keys) for term in predicate.terms)
     if isinstance(predicate, Or):
@@ -97,11 +97,11 @@ def _sorted_values(predicate: InList, data_type: DataType) -> tuple[Any, ...] | 
 
 
 def _may_be_among(values: tuple[Any, ...] | None, low: Any, high: Any) -> bool:
-    """Whether one of the values, in order, lies within the bounds."""
+    """Returns whether one of the values, in order, lies within the bounds."""
     if values is None:
         return True
-    place = 0 if low is None else bisect_left(values, low)
-    return place < len(values) and (high is None or values[place] <= high)
+    index = 0 if low is None else bisect_left(values, low)
+    return index < len(values) and (high is None or values[index] <= high)
 
 
 def _may_be_null(is_null: bool, nulls: int | None, record_count: int) -> bool:

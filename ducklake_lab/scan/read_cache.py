@@ -1,4 +1,4 @@
-"""Cache of what was read from files, for the next statement: files never change."""
+"""Cache of footers and delete files for the next statement: files never change."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class KeptReads(Generic[Key, Found]):
     def read(self, key: Key, read: Callable[[], Found]) -> Found:
         """The entry of a key, read where it is not kept."""
         with self._lock:
-            found = self._found.get(key)
-            if found is not None:
+            value = self._found.get(key)
+            if value is not None:
                 self._found.move_to_end(key)
-                return found
-        found = read()
-        self.keep(key, found)
-        return found
+                return value
+        value = read()
+        self.keep(key, value)
+        return value
 
-    def keep(self, key: Key, found: Found) -> None:
+    def keep(self, key: Key, value: Found) -> None:
         with self._lock:
             if key not in self._found:
-                self._found[key] = found
-                self._sum += self._size(found)
+                self._found[key] = value
+                self._sum += self._size(value)
             while self._sum > self._limit:
                 self._sum -= self._size(self._found.popitem(last=False)[1])

@@ -84,7 +84,7 @@ def _unwritten(connection: sa.Connection, table_id: int, then: int, now: int) ->
     last = then
     for info in read_history(connection, between=(then + 1, now)):
         if info.snapshot_id != last + 1:
-            break  # what an expired snapshot did is not known
+            break  # the changes of an expired snapshot are unknown
         for change in parse_changes(info.changes_made):
             if change.kind == "created_table" or (change.value == table_id and change.kind not in _KEEP_VALUES):
                 return last

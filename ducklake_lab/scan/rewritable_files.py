@@ -54,7 +54,7 @@ def read_candidates(lake: Lake, connection: sa.Connection, state: CatalogState, 
     positions = inlined.read_deletes(connection, lake.database, table_id, at)
     versions = _schema_versions(connection, table_id)
     files = read_data_files(connection, table_id, sa.and_(f.c.end_snapshot.is_(None), f.c.begin_snapshot <= at))
-    found = [
+    candidates = [
         Candidate(
             file,
             max((version for begin, version in versions if begin <= file.begin_snapshot), default=0),
@@ -65,7 +65,7 @@ def read_candidates(lake: Lake, connection: sa.Connection, state: CatalogState, 
     ]
     last = float("inf")
     return sorted(
-        found,
+        candidates,
         key=lambda c: (
             c.data_file.begin_snapshot,
             last if c.data_file.row_id_start is None else c.data_file.row_id_start,

@@ -187,11 +187,11 @@ class _Counting:
         for file_id, file in self._deletions().items():
             if not self._matters(file):
                 continue
-            known = self._from_catalog(file)
-            if known is None:
+            by_snapshot = self._from_catalog(file)
+            if by_snapshot is None:
                 unknown[file_id] = file
             else:
-                self._count_deleted(file, known)
+                self._count_deleted(file, by_snapshot)
         for file_id, counts in self._from_files(unknown).items():
             self._count_deleted(unknown[file_id], counts)
 
@@ -219,9 +219,9 @@ class _Counting:
             .where(d.c.begin_snapshot <= self._high, self._of_table(d.c.table_id))
             .order_by(d.c.begin_snapshot, d.c.delete_file_id)
         )
-        found: dict[int, _Deletions] = {}
+        deletions: dict[int, _Deletions] = {}
         for file_id, table_id, begin, end, *values in self._connection.execute(query).all():
-            file = found.setdefault(file_id, _Deletions(table_id, begin, end))
+            file = deletions.setdefault(file_id, _Deletions(table_id, begin, end))
             file.delete_files.append(_DeleteFile(*values))
         queries = [
             "SELECT x.file_id, x.begin_snapshot, f.table_id, f.begin_snapshot, f.end_snapshot, count(*) "
@@ -233,11 +233,11 @@ class _Counting:
         ]
         for file_id, number, table_id, begin, end, rows in in_one(self._connection, queries):
             # only files of earlier snapshots have inlined deletions
-            found.setdefault(file_id, _Deletions(table_id, begin, end)).inlined[number] = rows
-        return found
+            deletions.setdefault(file_id, _Deletions(table_id, begin, end)).inlined[number] = rows
+        return deletions
 
     def _matters(self, file: _Deletions) -> bool:
-        """Whether a snapshot that is asked for deleted from the file, or ended it."""
+        """Return whether a snapshot that is asked for deleted from the file, or ended it."""
         return (
             self._asked(file.end)
             or any(self._asked(number) for number in file.inlined)
@@ -250,7 +250,7 @@ class _Counting:
             return file.inlined
         if file.inlined:
             return None  # a delete file may repeat deletions by catalog rows
-        found: defaultdict[int, int] = defaultdict(int)
+        by_snapshot: defaultdict[int, int] = defaultdict(int)
         end, count = None, 0
         for at, delete in enumerate(file.delete_files):
             if at and (end is None or end > delete.begin):
@@ -258,9 +258,9 @@ class _Counting:
             if delete.begin < delete.last and delete.last >= self._low:
                 return None
             # a delete file repeats the deletions of the one that it replaces
-            found[delete.begin] += delete.deleted - (count if end == delete.begin else 0)
+            by_snapshot[delete.begin] += delete.deleted - (count if end == delete.begin else 0)
             end, count = delete.end, delete.deleted
-        return found
+        return by_snapshot
 
     def _from_files(self, files: Mapping[int, _Deletions]) -> dict[int, dict[int, int]]:
         """Count deletions by snapshot, by data file id: the first of each position."""
@@ -329,9 +329,9 @@ def _first_deletions(
     pairs = np.array([*kept], np.int64).reshape(-1, 2)
     positions, snapshots = [pairs[:, 0]], [pairs[:, 1]]
     for path, delete in files:
-        found, named = read_delete_file(path, delete, storage)
-        positions.append(found)
-        snapshots.append(np.full(len(found), delete.begin_snapshot, np.int64) if named is None else named)
+        deleted, named = read_delete_file(path, delete, storage)
+        positions.append(deleted)
+        snapshots.append(np.full(len(deleted), delete.begin_snapshot, np.int64) if named is None else named)
     every, when = np.concatenate(positions), np.concatenate(snapshots)
     order = np.lexsort((when, every))
     every, when = every[order], when[order]

@@ -41,9 +41,9 @@ def count_rows(files: Sequence[ScanFile]) -> list[FileRows]:
     Raises:
         DataFileError: the catalog does not say it, and the file that does is missing or cannot be read.
     """
-    found = [_known(file) for file in files]
-    read = iter(in_parallel((file for file, known in zip(files, found, strict=True) if known is None), _read))
-    return [known or next(read) for known in found]
+    from_catalog = [_known(file) for file in files]
+    read = iter(in_parallel((file for file, counts in zip(files, from_catalog, strict=True) if counts is None), _read))
+    return [counts or next(read) for counts in from_catalog]
 
 
 def live_rows(files: Sequence[ScanFile]) -> int:

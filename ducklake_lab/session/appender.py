@@ -168,15 +168,15 @@ class Appender:
 
     def _known(self, names: Iterable[str]) -> tuple[str, ...]:
         """Returns column names in the table's spelling."""
-        found: list[str] = []
+        spelled: list[str] = []
         for name in names:
             column = self._columns.get(name.casefold())
             if column is None:
                 raise BindError(f'{self._name} has no column "{name}".{did_you_mean(name, self._columns.values())}')
-            if column in found:
+            if column in spelled:
                 raise BindError(f'Column "{column}" of {self._name} is given twice.')
-            found.append(column)
-        return tuple(found)
+            spelled.append(column)
+        return tuple(spelled)
 
     def _count(self, rows: int) -> None:
         if not self.held and self._seconds is not None:

@@ -100,10 +100,10 @@ class SqlCompleter:
             before.pop()
             path.insert(0, before.pop().name)
         visible = [token for token in tokens if token.kind != "space" and token.start != start]
-        found = self._candidates(path, before, visible)
+        candidates = self._candidates(path, before, visible)
         if not path and wants_table(before):
-            found = chain(found, ((name, "variable") for name in tables))
-        return _matching(found, fragment, start)
+            candidates = chain(candidates, ((name, "variable") for name in tables))
+        return _matching(candidates, fragment, start)
 
     # Candidates by kind of place
 
@@ -205,17 +205,17 @@ class SqlCompleter:
         if not self._any():
             return
         lake = self._lakes.get()
-        known = self._histories.get(lake.alias)
-        if known is None or time.monotonic() - known[0] > _FRESH:
+        history = self._histories.get(lake.alias)
+        if history is None or time.monotonic() - history[0] > _FRESH:
             try:
                 with lake.connect() as connection:
-                    known = (time.monotonic(), read_history(connection, _SNAPSHOTS), read_tags(connection))
+                    history = (time.monotonic(), read_history(connection, _SNAPSHOTS), read_tags(connection))
             except DuckLakeError:
                 return  # another client holds the catalog
-            self._histories[lake.alias] = known
+            self._histories[lake.alias] = history
         if not timestamps:
-            yield from ((quote_text(tag), "snapshot") for tag in known[2])
-        for info in reversed(known[1]):
+            yield from ((quote_text(tag), "snapshot") for tag in history[2])
+        for info in reversed(history[1]):
             moment = lake.local(info.snapshot_time).isoformat(" ")
             yield (f"TIMESTAMPTZ '{moment}'" if timestamps else str(info.snapshot_id)), "snapshot"
 
@@ -230,8 +230,8 @@ class SqlCompleter:
         if not self._any():
             return None
         for state, schema in self._named(parts[:-1]):
-            if schema is not None and (found := state.find_table(schema.name, parts[-1])) is not None:
-                return found
+            if schema is not None and (table := state.find_table(schema.name, parts[-1])) is not None:
+                return table
         return None
 
     def _any(self) -> bool:
@@ -242,13 +242,13 @@ class SqlCompleter:
         transaction = self._lakes.transaction
         if transaction is not None and transaction.lake is lake:
             return transaction.state
-        known = self._states.get(lake.alias)
-        if known is not None and time.monotonic() - known[0] < _FRESH:
-            return known[1]
+        kept = self._states.get(lake.alias)
+        if kept is not None and time.monotonic() - kept[0] < _FRESH:
+            return kept[1]
         try:
             state = self._lakes.state(lake)
         except DuckLakeError:
-            return known[1] if known is not None else None
+            return kept[1] if kept is not None else None
         self._states[lake.alias] = (time.monotonic(), state)
         return state
 
@@ -276,11 +276,11 @@ def _fields(columns: Iterable[Column], path: Sequence[str]) -> Iterator[str]:
             yield from _fields(column.children, path[1:])
 
 
-def _matching(found: Iterable[tuple[str, Kind]], fragment: str, start: int) -> list[Completion]:
+def _matching(candidates: Iterable[tuple[str, Kind]], fragment: str, start: int) -> list[Completion]:
     wanted = fragment.strip('"').casefold()
     quoted = fragment.startswith('"')
     result: dict[str, Completion] = {}
-    for name, kind in found:
+    for name, kind in candidates:
         if not name.casefold().startswith(wanted):
             continue
         text = name

@@ -61,9 +61,9 @@ def column_stats(
     for name, column in leaves_and_nodes(table.columns):
         if column.children:
             continue
-        known = [entry.stats[name] for entry in files if name in entry.stats]
-        low, high = _bounds(known, column)
-        nulls, total = counted(known, column.data_type)
+        column_stats = [entry.stats[name] for entry in files if name in entry.stats]
+        low, high = _bounds(column_stats, column)
+        nulls, total = counted(column_stats, column.data_type)
         rows.append(
             (
                 name,
@@ -71,8 +71,8 @@ def column_stats(
                 low,
                 high,
                 _share(nulls, total),
-                any(stats.contains_nan for stats in known) if column.type in ("float32", "float64") else None,
-                sum(stats.column_size_bytes or 0 for stats in known) or None,
+                any(stats.contains_nan for stats in column_stats) if column.type in ("float32", "float64") else None,
+                sum(stats.column_size_bytes or 0 for stats in column_stats) or None,
             )
         )
     left_out = (
@@ -97,13 +97,13 @@ def _share(part: int, total: int) -> float | None:
     return part / total if part in (0, total) else min(max(round(part / total, 4), 0.0001), 0.9999)
 
 
-def _bounds(known: Sequence[ColumnStats], column: Column) -> tuple[str | None, str | None]:
+def _bounds(column_stats: Sequence[ColumnStats], column: Column) -> tuple[str | None, str | None]:
     """Returns the smallest and largest value as text; "≤ …" for an upper bound, None if a file lacks statistics."""
-    if any(stats.is_inexact or (stats.min_value is None and stats.value_count) for stats in known):
+    if any(stats.is_inexact or (stats.min_value is None and stats.value_count) for stats in column_stats):
         return None, None
     pairs = [
         (decoded, text)
-        for stats in known
+        for stats in column_stats
         for text in (stats.min_value, stats.max_value)
         if (decoded := decode(text, column.data_type)) is not None and text is not None
     ]
@@ -112,21 +112,21 @@ def _bounds(known: Sequence[ColumnStats], column: Column) -> tuple[str | None, s
     pairs.sort(key=lambda pair: pair[0])
     low, high = pairs[0][1], pairs[-1][1]
     kind = column.data_type
-    if not all(stats.has_least_value(kind) for stats in known if stats.min_value == low):
+    if not all(stats.has_least_value(kind) for stats in column_stats if stats.min_value == low):
         return None, None
     if isinstance(pairs[0][0], bool):
         # the catalog stores booleans as 0 and 1
         low, high = (str(value).lower() for value in (pairs[0][0], pairs[-1][0]))
         return low, high
-    largest = all(stats.has_largest_value(kind) for stats in known if stats.max_value == high)
+    largest = all(stats.has_largest_value(kind) for stats in column_stats if stats.max_value == high)
     return low, high if largest else f"≤ {high}"
 
 
 def partitions(files: FileListing) -> Listing:
     """Lists files, rows, deleted rows and bytes by partition values, in order of the values."""
-    found: dict[tuple[tuple[str, str | None], ...], list[FileEntry]] = {}
+    by_partition: dict[tuple[tuple[str, str | None], ...], list[FileEntry]] = {}
     for entry in files:
-        found.setdefault(entry.partition, []).append(entry)
+        by_partition.setdefault(entry.partition, []).append(entry)
     rows = [
         (
             ", ".join(f"{key} = {'NULL' if value is None else value}" for key, value in keys) or "(none)",
@@ -135,7 +135,7 @@ def partitions(files: FileListing) -> Listing:
             sum(entry.deleted for entry in entries),
             sum(entry.data_file.file_size_bytes for entry in entries),
         )
-        for keys, entries in sorted(found.items(), key=lambda item: _natural(item[0]))
+        for keys, entries in sorted(by_partition.items(), key=lambda item: _natural(item[0]))
     ]
     return Listing(
         f"Partitions of {files.title}",

@@ -93,7 +93,7 @@ def health_of(lakes: Lakes, table: str | None, run: Callable[[str], object]) -> 
         lake, state, only = place.lake, place.state, place.table().table_id
     else:
         state = lakes.state(lake)
-    found = []
+    findings = []
     with lake.connect() as connection:
         options = lake.options(connection)
         shapes = table_shapes(lake, connection, state.snapshot.snapshot_id, only)
@@ -101,8 +101,8 @@ def health_of(lakes: Lakes, table: str | None, run: Callable[[str], object]) -> 
     for entry in sorted(entries, key=state.qualified_name):
         schema = state.schema_of(entry).name
         target = target_file_size(options, entry)
-        found += _findings(lake.alias, schema, entry.name, shapes[entry.table_id], target)
-    return Health(table or lake.alias, found, run)
+        findings += _findings(lake.alias, schema, entry.name, shapes[entry.table_id], target)
+    return Health(table or lake.alias, findings, run)
 
 
 def _findings(lake: str, schema: str, table: str, shape: TableShape, target_bytes: int) -> list[Finding]:
@@ -114,7 +114,7 @@ def _findings(lake: str, schema: str, table: str, shape: TableShape, target_byte
     """
     name = f"{schema}.{table}"
     where = f"{quote_text(table)}, schema => {quote_text(schema)}"
-    found = []
+    findings = []
     files = shape.files
     groups: dict[object, list[FileShape]] = {}
     for file in files:
@@ -125,7 +125,7 @@ def _findings(lake: str, schema: str, table: str, shape: TableShape, target_byte
         count = sum(map(len, many))
         sizes = [sum(file.bytes for file in group) for group in many]
         after = sum(max(1, -(-size // max(target_bytes, 1))) for size in sizes)
-        found.append(
+        findings.append(
             Finding(
                 name,
                 f"{count:,} of {len(files):,} files can be merged: each is smaller than a quarter of the target size",
@@ -137,7 +137,7 @@ def _findings(lake: str, schema: str, table: str, shape: TableShape, target_byte
     if worn:
         deleted = sum(file.deleted for file in worn)
         rows = sum(file.rows for file in worn)
-        found.append(
+        findings.append(
             Finding(
                 name,
                 f"{len(worn):,} of {len(files):,} files have at least {DELETED:.0%} of their rows deleted",
@@ -146,7 +146,7 @@ def _findings(lake: str, schema: str, table: str, shape: TableShape, target_byte
             )
         )
     if shape.inlined_rows >= INLINED:
-        found.append(
+        findings.append(
             Finding(
                 name,
                 f"{shape.inlined_rows:,} rows are kept in the catalog",
@@ -154,4 +154,4 @@ def _findings(lake: str, schema: str, table: str, shape: TableShape, target_byte
                 f"CALL {quoted_if_needed(lake)}.flush_inlined_data(schema_name => {quote_text(schema)}, table_name => {quote_text(table)})",
             )
         )
-    return found
+    return findings

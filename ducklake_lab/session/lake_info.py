@@ -56,8 +56,8 @@ class LakeInfo:
         """Returns the snapshots of the current lake, oldest first, with the changes of each."""
         lake, table_id = self._lakes.get(), None
         if table is not None:
-            place = self._lakes.parse(table)
-            lake, table_id = place.lake, place.table().table_id
+            entry = self._lakes.parse(table)
+            lake, table_id = entry.lake, entry.table().table_id
         with lake.connect() as connection:
             entries = lake_history(lake, connection, table_id=table_id, last=last)
         return History(table or lake.alias, entries)
@@ -125,8 +125,8 @@ class LakeInfo:
 
     def view_comments(self, lake: str) -> ViewComments:
         """Returns the comments of view columns, by view id and column."""
-        found = self._lakes.get(lake)
-        return self._sources.names.system.view_comments(found, self._lakes.state(found))
+        attached = self._lakes.get(lake)
+        return self._sources.names.system.view_comments(attached, self._lakes.state(attached))
 
     def options(self) -> Listing:
         """The options set in the current lake, in its schemas and in its tables."""

@@ -159,8 +159,8 @@ class FileListing(_Listing[FileEntry]):
         """Returns one column's statistics, in file order, for the files that have them; reads no others."""
         if self._details is None:
             return [entry.stats[name] for entry in self if name in entry.stats]
-        found = self._details.of_column(name)
-        return [found[file_id] for entry in self if (file_id := entry.data_file.data_file_id) in found]
+        by_file = self._details.of_column(name)
+        return [by_file[file_id] for entry in self if (file_id := entry.data_file.data_file_id) in by_file]
 
     def __repr__(self) -> str:
         size = sum(entry.data_file.file_size_bytes for entry in self)

@@ -43,12 +43,12 @@ class OpenTransaction:
                 )
             table = next(iter(sides))
         name = self._lakes.parse(table).name if table not in sides else table
-        found = next(
+        name_of_table = next(
             (key for key in sides if key == name or key.rpartition(".")[2].casefold() == name.casefold()), None
         )
-        if found is None:
+        if name_of_table is None:
             raise UsageError(f"The transaction has not changed {table}.{did_you_mean(table, sides)}")
-        return diff_sides(*sides[found], found, engines=self._engine)
+        return diff_sides(*sides[name_of_table], name_of_table, engines=self._engine)
 
     def diffs(self) -> list[Diff]:
         """Returns the diffs of all changed tables, by name."""
@@ -78,7 +78,7 @@ def _sides(transaction: Transaction) -> dict[str, tuple[Side, Side]]:
     touched = {table_id for table_id, staged in transaction.data.items() if staged}
     touched |= {i for i, entry in state.tables.items() if base.tables.get(i) != entry}
     touched |= {i for i in base.tables if i not in state.tables}
-    found = {}
+    sides = {}
     for table_id in touched:
         old, new = base.tables.get(table_id), state.tables.get(table_id)
         name = state.qualified_name(new) if new is not None else base.qualified_name(old) if old is not None else None
@@ -86,8 +86,8 @@ def _sides(transaction: Transaction) -> dict[str, tuple[Side, Side]]:
             continue  # created and dropped in the same transaction
         staged = transaction.peek(new) if new is not None else None
         committed = transaction.is_committed(new) if new is not None else True
-        found[name] = (Side(lake, base, old), Side(lake, state, new, staged, committed))
-    return dict(sorted(found.items()))
+        sides[name] = (Side(lake, base, old), Side(lake, state, new, staged, committed))
+    return dict(sorted(sides.items()))
 
 
 @works_on_lakes
@@ -196,7 +196,7 @@ def run_preview(transactions: Transactions, engine: SparkEngine, run: Callable[[
         if transaction is not None and transaction.expired:
             raise UsageError("A preview does not show snapshots that expire; dry_run => true lists them.")
         if transaction is not None and transaction.new_options and not transaction.has_changes:
-            raise UsageError("These statements set options of the lake only, of which there is no preview.")
+            raise UsageError("The transaction only sets options of the lake, which have no preview.")
         if transaction is None or not transaction.has_changes:
             raise UsageError("These statements change nothing, so there is nothing to preview.")
         return Preview(transactions, transaction, OpenTransaction(transactions, engine).diffs())

@@ -30,15 +30,17 @@ class TableInfo:
 
 def all_tables(lakes: Lakes, at: At) -> list[TableInfo]:
     """Returns the tables of all lakes, by lake, schema and name; those of the current lake as of `at`."""
-    found = []
+    tables = []
     for lake in lakes:
         state = lakes.state(lake, at if lake is lakes.get() else None)
         with lake.connect() as connection:
             counts = table_counts(lake, connection, state.snapshot.snapshot_id)
         for table in state.tables.values():
-            known = counts.get(table.table_id, TableCounts())
-            found.append(TableInfo(lake.alias, path_title(state.schema_of(table).name), table, known.rows, known.bytes))
-    return sorted(found, key=lambda info: (info.lake, info.schema, info.table.name))
+            count = counts.get(table.table_id, TableCounts())
+            tables.append(
+                TableInfo(lake.alias, path_title(state.schema_of(table).name), table, count.rows, count.bytes)
+            )
+    return sorted(tables, key=lambda info: (info.lake, info.schema, info.table.name))
 
 
 def options_of(lakes: Lakes) -> Listing:

@@ -42,7 +42,7 @@ _NAME = re.compile(r"\bsecret\s+(?:if\s+not\s+exists\s+)?\w+\s*\(", re.IGNORECAS
 
 
 def may_hold_secret(text: str) -> bool:
-    """Whether SQL text or a URI may hold a secret, even with typos."""
+    """Returns whether SQL text or a URI may hold a secret, even with typos."""
     signs = _SIGNS.search(text) is not None
     return signs and (_PLAIN.fullmatch(text) is None or _ANOTHER.search(text) is not None)
 
@@ -105,23 +105,23 @@ def _without(error: Exception, secrets: list[str]) -> DuckLakeError:
         for part in (secret, secret.replace("''", "'"), *sorted(_WORD.findall(secret), key=len, reverse=True)):
             if len(part) >= _SHORTEST:
                 message = message.replace(part, HIDDEN)
-    found = type(error)(message)
-    if isinstance(error, SqlError) and isinstance(found, SqlError):
-        found.line, found.column = error.line, error.column
-    return found
+    redacted = type(error)(message)
+    if isinstance(error, SqlError) and isinstance(redacted, SqlError):
+        redacted.line, redacted.column = error.line, error.column
+    return redacted
 
 
 def _chain(error: BaseException | None) -> list[str]:
     """Returns the messages of an error and of its causes."""
-    found: list[str] = []
-    while error is not None and len(found) < _LONGEST_CHAIN:
-        found.append(str(error))
+    texts: list[str] = []
+    while error is not None and len(texts) < _LONGEST_CHAIN:
+        texts.append(str(error))
         error = error.__cause__ or error.__context__
-    return found
+    return texts
 
 
 def _is_of_duckdb(error: BaseException | None) -> bool:
-    """Whether an error is, or was caused by, one of DuckDB's, whose text repeats the statement."""
+    """Returns whether an error is, or was caused by, one of DuckDB's, whose text repeats the statement."""
     while error is not None:
         if isinstance(error, duckdb.Error):
             return True
@@ -130,6 +130,6 @@ def _is_of_duckdb(error: BaseException | None) -> bool:
 
 
 def _discloses(message: str, text: str) -> bool:
-    values = [value for found in _VALUES.findall(_NAME.sub("(", text)) for value in found if value]
+    values = [value for groups in _VALUES.findall(_NAME.sub("(", text)) for value in groups if value]
     parts = {part for value in values for part in (value, *_WORD.findall(value))}
     return any(part in message for part in parts)

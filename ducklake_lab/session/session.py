@@ -371,9 +371,9 @@ class Session(LakeInfo, Branching):
             SnapshotNotFoundError: the snapshot does not exist; it may have expired.
             DataFileError: a necessary data file has been deleted.
         """
-        place = self._lakes.parse(table)
-        with self._lakes.statement(), self._transactions.writing(place.lake) as transaction:
-            restore_table(self._transactions, self._engine, place.lake, place.schema, place.name, to)
+        entry = self._lakes.parse(table)
+        with self._lakes.statement(), self._transactions.writing(entry.lake) as transaction:
+            restore_table(self._transactions, self._engine, entry.lake, entry.schema, entry.name, to)
         return transaction.snapshot
 
     def complete(

@@ -25,7 +25,7 @@ from ducklake_lab.scan.history import lake_history, last_change, table_files
 from ducklake_lab.session.describe import column_stats, describe, partitions
 from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.listings import FileListing, History, Listing
-from ducklake_lab.session.names.attached_lakes import Lakes, Place
+from ducklake_lab.session.names.attached_lakes import Lakes, NamedEntry
 from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.names.read_states import At
 from ducklake_lab.session.rows.feed import feed_result, plan_call
@@ -52,7 +52,7 @@ class TableHandle:
         self.at = at
         self._entry()  # a wrong name is an error immediately
 
-    def _place(self, at: At = None) -> Place:
+    def _place(self, at: At = None) -> NamedEntry:
         return self._lakes.parse(self._name, self.at if at is None else at)
 
     def _entry(self) -> Table:
@@ -146,7 +146,7 @@ class TableHandle:
         """Returns the changes in snapshots `start` to `end`, inclusive: snapshot_id, rowid, change_type and columns."""
         place = self._place(end)
         call = FeedCall("table_changes", place.lake, place.schema, place.name, start, end)
-        return feed_result(plan_call(self._lakes, call), self._engine)
+        return feed_result(plan_call(call), self._engine)
 
     def diff(
         self,
@@ -205,7 +205,7 @@ class TableHandle:
             after = replace(after, table=same) if same is not None else after
         return diff_sides(before, after, self.name, key=key, engines=self._engine)
 
-    def _side(self, place: Place) -> Side:
+    def _side(self, place: NamedEntry) -> Side:
         table = place.find()
         if table is None:
             own = self._lakes.parse(self._name, self.at).find()

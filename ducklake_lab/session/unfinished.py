@@ -43,20 +43,20 @@ class Token:
 
 def statement(text: str, cursor: int) -> list[Token]:
     """Returns the tokens of the statement around the cursor."""
-    found: list[Token] = []
+    unfinished: list[Token] = []
     for match in _TOKEN.finditer(text):
         token = Token(match.lastgroup or "other", match[0], match.start())
         if token.text == ";":
             if token.start >= cursor:
                 break
-            found = []
+            unfinished = []
             continue
-        found.append(token)
-    return found
+        unfinished.append(token)
+    return unfinished
 
 
 def is_open(token: Token, cursor: int) -> bool:
-    """Whether the cursor is in a string or a comment."""
+    """Returns whether the cursor is in a string or a comment."""
     end = token.start + len(token.text)
     if not token.start < cursor <= end:
         return False
@@ -69,7 +69,7 @@ def is_open(token: Token, cursor: int) -> bool:
 
 
 def is_parameter(before: Sequence[Token], start: int) -> bool:
-    """Whether a `:` or `$` directly before that position begins a parameter."""
+    """Returns whether a `:` or `$` directly before that position begins a parameter."""
     if not before or before[-1].text not in (":", "$") or before[-1].start + 1 != start:
         return False
     # in `x::INTEGER`, `{'a':b}` and `l[1:n]` a colon begins no parameter
@@ -78,7 +78,7 @@ def is_parameter(before: Sequence[Token], start: int) -> bool:
 
 
 def wants_table(before: Sequence[Token]) -> bool:
-    """Whether a table name follows: after FROM and similar words, or after a comma in FROM."""
+    """Returns whether a table name follows: after FROM and similar words, or after a comma in FROM."""
     if not before:
         return False
     last = before[-1]
@@ -101,7 +101,7 @@ def wants_table(before: Sequence[Token]) -> bool:
 
 
 def names_option(before: Sequence[Token]) -> bool:
-    """Whether an option's name follows, in `ALTER TABLE … SET (` and `RESET (`."""
+    """Returns whether an option's name follows, in `ALTER TABLE … SET (` and `RESET (`."""
     opened = next((at for at in reversed(range(len(before))) if before[at].text in ("(", ")")), 0)
     if not before or before[opened].text != "(" or before[-1].text not in ("(", ","):
         return False

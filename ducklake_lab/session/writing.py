@@ -33,8 +33,8 @@ def write_rows(
     if mode not in ("append", "overwrite", "create", "create_or_replace"):
         modes = ("append", "overwrite", "create", "create_or_replace")
         raise UsageError(f'"{mode}" is not a write mode; use one of {", ".join(modes)}.{did_you_mean(mode, modes)}')
-    place = lakes.parse(table)
-    name = op.TableName(place.lake.alias, place.schema, place.name)
+    entry = lakes.parse(table)
+    name = op.TableName(entry.lake.alias, entry.schema, entry.name)
     given = rows_of(rows, "What you write")
     if mode == "overwrite" and isinstance(given, OnSpark):
         from ducklake_lab.spark.overwriting import check_static

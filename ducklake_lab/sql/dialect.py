@@ -20,14 +20,9 @@ from sqlglot.tokenizer_core import TokenizerCore
 from sqlglot.tokens import TokenType
 
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.sql.operators import OperatorGenerator
+from ducklake_lab.sql.generator import DuckLakeGenerator
+from ducklake_lab.sql.notes import notes
 from ducklake_lab.sql.pivot_syntax import PivotParser
-
-#: node.meta key: the start and the exclusive end of an item of a SELECT list in its text.
-SPAN = "span"
-
-#: node.meta key: NULLS FIRST or NULLS LAST is explicit.
-NULLS = "nulls"
 
 #: Tokens after which `[` begins an index, not a list.
 _OPERAND_ENDS = (TokenType.IDENTIFIER, TokenType.VAR, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.STRING)
@@ -204,8 +199,12 @@ class DuckLakeSql(DuckDB):
 
         def _parse_alias(self, this: exp.Expr | None, explicit: bool = False) -> exp.Expr | None:
             # DuckDB takes `1 AS ''` for `1`.
-            found = super()._parse_alias(this, explicit=explicit)
-            return found.this if isinstance(found, exp.Alias) and found is not this and not found.alias else found
+            aliased = super()._parse_alias(this, explicit=explicit)
+            return (
+                aliased.this
+                if isinstance(aliased, exp.Alias) and aliased is not this and not aliased.alias
+                else aliased
+            )
 
         def _parse_expression(self) -> exp.Expr | None:
             # The base parser reads any token before a colon as an alias (`alias: expression`), in `select :x` too.
@@ -225,7 +224,7 @@ class DuckLakeSql(DuckDB):
                 first = self._curr
                 node = self._parse_expression()
                 if node is not None and not isinstance(node, exp.Alias | exp.Column | exp.Star):
-                    node.meta[SPAN] = first.start, self._prev.end + 1
+                    notes(node).span = first.start, self._prev.end + 1
                 return node
 
             return self._parse_csv(item), None
@@ -248,7 +247,7 @@ class DuckLakeSql(DuckDB):
             return self._parse_order(self._parse_respect_or_ignore_nulls(value))
 
         def _takes_lambda(self, index: int) -> bool:
-            """Whether the argument at a token may be a lambda: only after the list, in functions of lists."""
+            """Returns whether the argument at a token may be a lambda: only after the list, in functions of lists."""
             depth, at, is_first = 0, index - 1, True
             while at > 0 and depth >= 0:
                 kind = self._tokens[at].token_type
@@ -262,7 +261,7 @@ class DuckLakeSql(DuckDB):
             node = super()._parse_ordered(*args, **options)
             words = [token.text.upper() for token in self._tokens[max(self._index - 2, 0) : self._index]]
             if node is not None and words in (["NULLS", "FIRST"], ["NULLS", "LAST"]):
-                node.meta[NULLS] = True
+                notes(node).null_order_is_written = True
             return node
 
         def _parse_limit_options(self) -> exp.LimitOptions | None:
@@ -359,7 +358,7 @@ class DuckLakeSql(DuckDB):
             return super()._parse_bracket_key_value(is_map)
 
         def _brace_of_struct(self) -> bool:
-            """Whether the innermost open brace belongs to a struct, not to a map."""
+            """Returns whether the innermost open brace belongs to a struct, not to a map."""
             depth, at = 0, self._index
             while at and depth >= 0:
                 at -= 1
@@ -389,44 +388,7 @@ class DuckLakeSql(DuckDB):
             self._retreat(index)
             return None
 
-    class Generator(OperatorGenerator):
-        TRANSFORMS: ClassVar[Any] = {
-            **OperatorGenerator.TRANSFORMS,
-            # The base generator writes a cast empty map as a map of a map.
-            exp.ToMap: lambda self, node: f"MAP {self.sql(node, 'this')}" if node.this.expressions else "MAP {}",
-        }
-        # FLOAT accepts a number of bits, REAL accepts none.
-        TYPE_MAPPING: ClassVar[Any] = {**OperatorGenerator.TYPE_MAPPING, exp.DType.FLOAT: "FLOAT"}
-
-        def datatype_sql(self, expression: exp.DataType) -> str:
-            # The base generator drops sizes that DuckDB refuses, in the tree as well.
-            if not expression.expressions or not expression.is_type(
-                exp.DType.TIME, exp.DType.TIMETZ, exp.DType.TIMESTAMPTZ
-            ):
-                return super().datatype_sql(expression)
-            return f"{super().datatype_sql(expression.copy())}({self.expressions(expression, flat=True)})"
-
-        def anonymous_sql(self, expression: exp.Anonymous) -> str:
-            # DuckDB reads arguments after a bare `position` only as `position(x IN y)`.
-            quoted = '"position"' if expression.name.casefold() == "position" else None
-            return (
-                f"{quoted}({self.expressions(expression, flat=True)})" if quoted else super().anonymous_sql(expression)
-            )
-
-        def ignorenulls_sql(self, expression: exp.IgnoreNulls) -> str:
-            # The base generator omits it in calls that it does not know as aggregates.
-            return f"{self.sql(expression, 'this')} IGNORE NULLS"
-
-        def ordered_sql(self, expression: exp.Ordered) -> str:
-            # The base generator omits DuckDB's default, but a setting may change that default.
-            last = expression.meta.get(NULLS) and not expression.args.get("nulls_first")
-            return super().ordered_sql(expression) + (" NULLS LAST" if last else "")
-
-        def distinct_sql(self, expression: exp.Distinct) -> str:
-            # The base generator makes one tuple of the arguments, including string_agg's separator.
-            if expression.args.get("on"):
-                return super().distinct_sql(expression)
-            return f"DISTINCT {self.expressions(expression, flat=True)}".rstrip()
+    generator_class = DuckLakeGenerator
 
 
 def check_extensible(parser: Callable[[], object]) -> None:

@@ -1,4 +1,4 @@
-"""Types of bound expressions: those of columns, and what DuckDB makes of them."""
+"""Types of bound expressions, which DuckDB determines from the types of columns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ducklake_lab.duckdb.evaluation import NULL, argument, result_type
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.dialect import DuckLakeSql
-from ducklake_lab.sql.scope import OUTPUTS, RELATION, TYPE, Output
+from ducklake_lab.sql.notes import Output, notes
 from ducklake_lab.sql.types import from_sqlglot
 
 
@@ -18,17 +18,17 @@ def kind_of(node: exp.Expr | None) -> DataType | None:
         return None
     if isinstance(node, exp.Paren | exp.Alias):
         return kind_of(node.this)
-    known = node.meta.get(TYPE)
-    if isinstance(known, DataType):
-        return known
+    noted = notes(node).type
+    if isinstance(noted, DataType):
+        return noted
     if isinstance(node, exp.Column):
-        relation = node.meta.get(RELATION)
+        relation = notes(node).relation
         return kind_of_output(relation.find(node.name)) if relation is not None else None
     if isinstance(node, exp.Query):
-        outputs = node.meta.get(OUTPUTS)
+        outputs = notes(node).outputs
         return kind_of_output(outputs[0]) if outputs and len(outputs) == 1 else None
-    node.meta[TYPE] = _asked(node)
-    return kind_of(node) if node.meta[TYPE] is not None else None
+    notes(node).set_type(_asked(node))
+    return kind_of(node) if notes(node).type is not None else None
 
 
 def kind_of_output(output: Output | None) -> DataType | None:
@@ -56,7 +56,7 @@ def _asked(node: exp.Expr) -> DataType | None:
     sql = node.transform(lifted).sql(dialect=DuckLakeSql, identify=True, normalize_functions=False, comments=False)
     kinds = tuple(kind for part in arguments if (kind := kind_of(part)) is not None)
     try:
-        found = result_type(sql, kinds, ()) if len(kinds) == len(arguments) else NULL
+        kind = result_type(sql, kinds, ()) if len(kinds) == len(arguments) else NULL
     except DuckLakeError:
         return None
-    return found if found != NULL else None
+    return kind if kind != NULL else None

@@ -124,7 +124,7 @@ class OperatorParser(DuckDBParser):
         return this
 
     def _begins_with_arrow(self) -> bool:
-        """Whether a name and `->` follow, which 2.0 reads as the beginning of a lambda."""
+        """Returns whether a name and `->` follow, which 2.0 reads as the beginning of a lambda."""
         kinds = [token.token_type for token in self._tokens[self._index : self._index + 8]]
         if self._left is not None:
             return False

@@ -1,4 +1,4 @@
-"""Bounds what a written PIVOT costs: the base parser makes a name for each combination of its values."""
+"""Bounds the cost of a written PIVOT: the base parser makes a name for each combination of its values."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class PivotParser(TypeParser):
             self._combinations = around
 
     def _parse_pivot_in(self) -> exp.In:
-        found: exp.In = super()._parse_pivot_in()
-        self._combinations *= max(1, len(found.expressions))
+        values: exp.In = super()._parse_pivot_in()
+        self._combinations *= max(1, len(values.expressions))
         if self._combinations > MOST_COMBINATIONS:
             raise UnsupportedFeatureError(f"PIVOT into more than {MOST_COMBINATIONS:,} columns is not supported.")
-        return found
+        return values

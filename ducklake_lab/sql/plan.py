@@ -21,7 +21,7 @@ MOST_EXPANSIONS = 1000
 SOURCE_PREFIX = "ducklake_src_"
 #: Prefix of names of macros in the session's database that a plan needs.
 MACRO_PREFIX = "ducklake_macro_"
-#: What names of sources begin with that stand in parentheses of a text: an expression with a query is named by it.
+#: Prefix of sources in parentheses of a text: DuckDB names an expression with a query by its text.
 NAMED_PREFIX = "ducklake_named_"
 _NAMED = re.compile(rf'({NAMED_PREFIX}\w+)( AS (?:"(?:[^"]|"")*"|\w+))?')
 
@@ -94,9 +94,11 @@ class Resolver(Protocol):
         self, name: TableName, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> Sequence[tuple[str, DataType]] | None:
         """Returns the columns of a lake's table function; None if it is none."""
+        return None
 
     def owns(self, name: TableName) -> bool:
-        """Whether a name belongs to the session's own database, not to a lake."""
+        """Returns whether a name belongs to the session's own database, not to a lake."""
+        return False
 
     def temporary_view(self, name: TableName) -> StoredView | None:
         """Returns the session's own view with that name, which hides tables of lakes."""
@@ -119,6 +121,7 @@ class Resolver(Protocol):
 
         The type is None if lakes have no such type.
         """
+        return None
 
     def texts(self, query: Query) -> Sequence[str]:
         """Runs a query with one text column and returns its rows."""
@@ -126,19 +129,22 @@ class Resolver(Protocol):
 
     def view(self, name: TableName, at: At | None) -> StoredView | None:
         """Returns the view with that name; None if there is none."""
+        return None
 
     def macro(self, name: TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
         """Returns the macro with that qualified name; None if there is none."""
+        return None
 
     def settings(self) -> Settings:
         """Returns the settings that change the meaning of a query, if not default; always the time zone."""
 
-    def macros(self, place: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
+    def macros(self, lake_schema: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
         """Returns the macros that need no qualifier, by kind and folded name.
 
         Args:
-            place: a lake and one of its schemas; None for the current ones.
+            lake_schema: a lake and one of its schemas; None for the current ones.
         """
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +174,7 @@ class Source:
         query: the DuckDB SQL of a local source; only Spark needs it as a view.
         stored: the text of a view or macro names the source.
         keys: join keys implied by the query; rows without a match in one of them may be skipped.
-        is_shared: it has neither.
+        is_shared: several parts of the query read it; it has neither predicate nor keys.
     """
 
     view: str
@@ -187,7 +193,7 @@ class Source:
     is_shared: bool = False
 
     def share(self) -> None:
-        """Drops what implies its relevant rows: several parts of the query read it, with conditions of their own."""
+        """Drops its predicate and keys: several parts of the query read it, each with conditions of its own."""
         self.is_shared, self.predicate, self.keys = True, None, ()
 
 
@@ -235,7 +241,7 @@ class QueryPlan:
         digest: a query that the catalog alone can answer; None if rows are needed.
         types: DuckDB's type names of the columns, if every column is exactly of its type.
         macros: names of the macros that `duckdb_sql` calls, by their parameters and body.
-        written: what the text has for a source, by its view, and whether an alias was added to it.
+        written: the text of a source, by its view, and whether an alias was added to it.
     """
 
     sources: tuple[Source, ...]
@@ -249,12 +255,12 @@ class QueryPlan:
     macros: Mapping[str, str] = field(default_factory=dict)
 
     def named(self, column: str) -> str:
-        """A column's name with what the text has for the sources in it, as DuckDB prints it."""
+        """Returns a column's name with the texts of its sources, as DuckDB prints it."""
 
-        def shown(found: re.Match[str]) -> str:
-            text, is_added = self.written.get(found[1], (found[1], False))
+        def shown(source: re.Match[str]) -> str:
+            text, is_added = self.written.get(source[1], (source[1], False))
             name = (printed(f"(SELECT * FROM {text})") or text).removeprefix("(SELECT * FROM ").removesuffix(")")
-            return name if is_added else name + (found[2] or "")
+            return name if is_added else name + (source[2] or "")
 
         return _NAMED.sub(shown, column) if self.written else column
 
@@ -290,8 +296,3 @@ class QueryPlan:
         if isinstance(self._translated, DuckLakeError):
             raise self._translated
         return self._translated
-
-    @property
-    def reads_tables(self) -> bool:
-        """Whether the plan reads any lake table; if not, DuckDB computes it in process."""
-        return any(source.kind == "table" for source in self.sources)

@@ -9,131 +9,12 @@ from typing import Protocol
 from sqlglot import exp
 
 from ducklake_lab.errors import BindError, did_you_mean
-from ducklake_lab.model.staged import (
-    FILE_INDEX,
-    FILE_NAME,
-    LOCATION_COLUMNS,
-    POSITION,
-    ROW_ID,
-    SNAPSHOT_ID,
-    VIRTUAL_COLUMNS,
-)
+from ducklake_lab.model.staged import LOCATION_COLUMNS, POSITION, ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.plan import Source
+from ducklake_lab.sql.notes import FILE_ROW_NUMBER, Output, Outputs, Relation, line_and_column, notes
 
-#: Users' names of virtual columns; a table's own column has priority.
-_USER_VIRTUAL = {"rowid": ROW_ID, "snapshot_id": SNAPSHOT_ID}
-#: The user's name for a row's position in its file; for inlined rows the row id.
-_FILE_ROW_NUMBER = "file_row_number"
-#: Users' names for a row's file, by name and by number.
-_LOCATION = {"filename": FILE_NAME, "file_index": FILE_INDEX}
-
-#: node.meta keys: the model's type of an expression, and the relation of a column.
-TYPE = "ducklake_type"
-RELATION = "ducklake_relation"
-#: node.meta key: the node is already bound, e.g. an argument of a macro.
-BOUND = "ducklake_bound"
-#: node.meta keys: the columns of a query; the columns that a join's USING compares, by name.
-OUTPUTS = "ducklake_outputs"
-JOINED_BY = "ducklake_joined_by"
-#: node.meta key: whether tables before the last comma also have a column of a join's USING.
-SHADOWED = "ducklake_shadowed"
-#: node.meta key: the only relation whose columns an expression can use.
-ONLY_OF = "ducklake_only_of"
-#: node.meta key: the SQL of a query in an expression, as written.
-WRITTEN_QUERY = "ducklake_written_query"
-#: node.meta key: a virtual column's name as written.
-WRITTEN = "ducklake_written"
-
-
-@dataclass(frozen=True, slots=True)
-class Output:
-    """A column of a relation or of a query's result.
-
-    Attributes:
-        type: None if unknown.
-        value: what computes it; see `kinds`.
-    """
-
-    name: str
-    type: DataType | None = None
-    value: exp.Expr | None = field(default=None, compare=False, repr=False)
-
-    def __deepcopy__(self, memo: object) -> Output:
-        return self
-
-
-#: The columns of a query; None if unknown.
-Outputs = tuple[Output, ...] | None
 #: The columns of the queries that WITH names, by folded name.
 Ctes = Mapping[str, Outputs]
-
-
-@dataclass(eq=False, slots=True)
-class Relation:
-    """An item of a FROM clause.
-
-    Attributes:
-        alias: its unique name in the planned SQL.
-        name: its name in the user's text.
-        columns: None if unknown; then every name is accepted.
-        qualifiers: schema and catalog names that may precede `name`, innermost first.
-        source: its lake source, or None.
-        nullable: an outer join may make all of its columns NULL.
-        written: its alias in the text that DuckDB reads, in place of its name with qualifiers; "" if that name stays.
-    """
-
-    alias: str
-    name: str
-    columns: tuple[Output, ...] | None
-    qualifiers: tuple[str, ...] = ()
-    source: Source | None = None
-    nullable: bool = False
-    written: str = ""
-
-    def __deepcopy__(self, memo: object) -> Relation:
-        # Copies of a syntax tree refer to the same relation.
-        return self
-
-    def find(self, name: str) -> Output | None:
-        folded = name.casefold()
-        return next((column for column in self.columns or () if column.name.casefold() == folded), None)
-
-    def virtual(self, name: str) -> str | None:
-        """Returns the virtual column with a user's name; None if there is none."""
-        if self.source is None or not (self.source.kind == "table" or _is_row_feed(self.source)):
-            return None
-        folded = name.casefold()
-        if folded == _FILE_ROW_NUMBER and self.source.kind == "table":
-            return POSITION
-        if folded in _LOCATION and self.source.kind == "table":
-            return _LOCATION[folded]
-        return _USER_VIRTUAL.get(folded) or (folded if folded in VIRTUAL_COLUMNS else None)
-
-    def matches(self, parts: Sequence[str]) -> bool:
-        """Whether `[catalog.][schema.]name`, or `catalog.name`, names this relation."""
-        folded = [part.casefold() for part in parts]
-        if folded[-1] != self.name.casefold():
-            return False
-        rest = list(reversed(folded[:-1]))
-        known = [qualifier.casefold() for qualifier in self.qualifiers]
-        return rest in (known[: len(rest)], known[1:])
-
-    def column(self, output: Output) -> exp.Column:
-        """Returns a reference to one of its columns."""
-        names = [exp.to_identifier(name, quoted=True) for name in (output.name, self.alias)]
-        node = exp.column(names[0], table=names[1], copy=False)
-        node.meta[TYPE] = output.type
-        node.meta[RELATION] = self
-        return node
-
-
-def _is_row_feed(source: Source) -> bool:
-    """Whether a function returns rows of a table, with the same virtual columns."""
-    return source.kind == "function" and source.name.name.casefold().removeprefix("ducklake_") in (
-        "table_insertions",
-        "table_deletions",
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +57,7 @@ class Scope:
 
     @property
     def open(self) -> bool:
-        """Whether a relation has unknown columns."""
+        """Returns whether a relation has unknown columns."""
         return any(relation.columns is None for relation in self.relations)
 
     def around(self) -> Iterator[Scope]:
@@ -187,8 +68,8 @@ class Scope:
             scope = scope.parent
 
     def seen_by(self, node: exp.Expr) -> Scope:
-        """Returns this scope, or one with only the relation in the node's `ONLY_OF`."""
-        name = node.meta.get(ONLY_OF)
+        """Returns this scope, or one with only the relation in the node's `only_of`."""
+        name = notes(node).only_of
         if name is None:
             return self
         return Scope(self.parent, [one for one in self.relations if one.name.casefold() == name.casefold()])
@@ -213,9 +94,9 @@ class Scope:
                 folded = output.name.casefold()
                 if folded in self.merged and relation in self.merged[folded].members:
                     if folded not in shown and (merged := self.merged_value(folded)) is not None:
-                        merged.meta.pop(RELATION, None)
+                        notes(merged).relation = None
                         if not isinstance(merged, exp.Column):
-                            merged.meta[WRITTEN] = output.name
+                            notes(merged).written_name = output.name
                             merged = exp.alias_(merged, output.name, quoted=True)
                         columns.append(merged)
                     shown.add(folded)
@@ -246,7 +127,7 @@ class Scope:
 def merged_column(output: Output) -> exp.Column:
     """Returns a reference to a USING column, which belongs to no single relation."""
     node = exp.column(exp.to_identifier(output.name, quoted=True))
-    node.meta[TYPE] = output.type
+    notes(node).set_type(output.type)
     return node
 
 
@@ -267,8 +148,8 @@ def column_of(node: exp.Expr, scope: Scope) -> exp.Column | None:
     word = WORDS.get(type(node))
     if word is None or node.args.get("this") is not None:
         return None
-    found = any(relation.find(word) for level in scope.around() for relation in level.relations)
-    return exp.column(exp.to_identifier(word, quoted=True)) if found else None
+    is_column = any(relation.find(word) for level in scope.around() for relation in level.relations)
+    return exp.column(exp.to_identifier(word, quoted=True)) if is_column else None
 
 
 def _column_at(node: exp.PositionalColumn, scope: Scope) -> exp.Column | None:
@@ -283,22 +164,14 @@ def _column_at(node: exp.PositionalColumn, scope: Scope) -> exp.Column | None:
     raise BindError(f"There is no column #{node.name}; FROM has {before}.")
 
 
-def place(node: exp.Expr) -> tuple[int | None, int | None]:
-    """Returns the 1-based (line, column) of an identifier; (None, None) if the text does not contain it."""
-    line, end, start, stop = (node.meta.get(key) for key in ("line", "col", "start", "end"))
-    if isinstance(line, int) and isinstance(end, int) and isinstance(start, int) and isinstance(stop, int):
-        return line, end - (stop - start)
-    return None, None
-
-
 def where(node: exp.Expr) -> str:
-    line, column = place(node)
+    line, column = line_and_column(node)
     return f" (line {line}, column {column})" if line is not None else ""
 
 
 def bind_error(message: str, node: exp.Expr, hint: str = "") -> BindError:
     """Returns the error `message (line 1, column 2). hint`."""
-    line, column = place(node)
+    line, column = line_and_column(node)
     return BindError(f"{message}{where(node)}.{hint}", line=line, column=column)
 
 
@@ -310,15 +183,15 @@ def resolve(parts: Sequence[exp.Identifier], scope: Scope) -> exp.Expr | None:
     """
     names = [part.name for part in parts]
     for level in scope.around():
-        found = _in_scope(names, parts, level) or _row(names, level)
-        if found is not None:
+        column = _in_scope(names, parts, level) or _row(names, level)
+        if column is not None:
             _unqualify(parts, scope, level)
             if level is not scope:
                 for inner in scope.around():
                     inner.touched = inner.touched or inner is not scope
                     if inner is level:
                         break
-            return found
+            return column
         if len(names) == 1 and any(names[0].casefold() == relation.name.casefold() for relation in level.relations):
             raise _unknown(names, parts, level)  # rows of that relation come before outer columns
     if any(level.open for level in scope.around()):
@@ -362,7 +235,7 @@ def _row(names: list[str], scope: Scope) -> exp.Expr | None:
     ]
     row = exp.Struct(expressions=fields)
     kinds = tuple((output.name, output.type) for output in relation.columns if output.type is not None)
-    row.meta[TYPE] = DataType("struct", kinds) if len(kinds) == len(fields) else None
+    notes(row).set_type(DataType("struct", kinds) if len(kinds) == len(fields) else None)
     return row
 
 
@@ -381,8 +254,8 @@ def _in_scope(names: list[str], parts: Sequence[exp.Identifier], scope: Scope) -
                     parts[length],
                     did_you_mean(names[length], [column.name for column in tables[0].columns]),
                 )
-    found = _plain_column(names[0], parts[0], scope)
-    return _fields(found, parts[1:]) if found is not None else None
+    column = _plain_column(names[0], parts[0], scope)
+    return _fields(column, parts[1:]) if column is not None else None
 
 
 def _plain(name: str, scope: Scope) -> bool:
@@ -415,13 +288,13 @@ def _of_relation(name: str, relation: Relation) -> exp.Expr | None:
     relation.source.virtual = True
     relation.source.located = relation.source.located or virtual in LOCATION_COLUMNS
     column = relation.column(Output(virtual, LOCATION_COLUMNS.get(virtual) or VIRTUAL_COLUMNS[virtual]))
-    if virtual == POSITION and name.casefold() == _FILE_ROW_NUMBER:
+    if virtual == POSITION and name.casefold() == FILE_ROW_NUMBER:
         number = exp.Anonymous(
             this="coalesce", expressions=[column, relation.column(Output(ROW_ID, VIRTUAL_COLUMNS[ROW_ID]))]
         )
-        number.meta[TYPE] = VIRTUAL_COLUMNS[ROW_ID]
+        notes(number).set_type(VIRTUAL_COLUMNS[ROW_ID])
         return number
-    column.meta[WRITTEN] = name
+    notes(column).written_name = name
     return column
 
 
@@ -429,7 +302,7 @@ def _fields(column: exp.Expr, fields: Sequence[exp.Identifier]) -> exp.Expr:
     """Returns `column.a.b`, checked against the struct's fields if its type is known."""
     node = column
     for part in fields:
-        kind: DataType | None = node.meta.get(TYPE)
+        kind = notes(node).type
         child: DataType | None = None
         name = part.name
         if kind is not None:
@@ -446,7 +319,7 @@ def _fields(column: exp.Expr, fields: Sequence[exp.Identifier]) -> exp.Expr:
                 )
             name, child = match
         node = exp.Dot(this=node, expression=exp.to_identifier(name, quoted=True))
-        node.meta[TYPE] = child
+        notes(node).set_type(child)
     return node
 
 

@@ -138,16 +138,16 @@ def from_sqlglot(kind: exp.DataType) -> DataType:
     raise UnsupportedFeatureError(f"Type {name} is not supported.")
 
 
-def _sized(found: DataType, kind: exp.DataType) -> DataType:
+def _sized(plain: DataType, kind: exp.DataType) -> DataType:
     """Returns the type for a size after its name: fractional digits of a second, or bits of a number."""
-    if not kind.expressions or found.name in _TAKE_SIZES:
-        return found
-    steps = _SIZES.get(found.name, ())
+    if not kind.expressions or plain.name in _TAKE_SIZES:
+        return plain
+    steps = _SIZES.get(plain.name, ())
     size = int(kind.expressions[0].name) if kind.expressions[0].name.isdigit() else -1
     name = next((name for up_to, name in steps if size <= up_to), None)
     if name is None or size < 0 or len(kind.expressions) > 1:
         limit = f"one size, up to {steps[-1][0]}" if steps else "no size"
-        raise BindError(f"Type {found.sql()} takes {limit}: {_text(kind)}.")
+        raise BindError(f"Type {plain.sql()} takes {limit}: {_text(kind)}.")
     return DataType(name)
 
 

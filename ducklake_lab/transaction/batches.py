@@ -81,7 +81,7 @@ def _last(connection: sa.Connection, batch: StreamBatch) -> int | None:
 
 
 def _was_committed(connection: sa.Connection, batch: StreamBatch) -> bool:
-    """Whether an earlier release committed the batch."""
+    """Returns whether an earlier release committed the batch."""
     if batch.former_name is None:
         return False
     noted = t.snapshot_changes.c.commit_extra_info == _extra_info(batch.former_name, batch.number)

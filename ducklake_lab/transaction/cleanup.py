@@ -61,7 +61,7 @@ def read_known_tables(lake: Lake) -> list[KnownTable]:
     """Read the tables that the catalog names, or that have files in it, of any snapshot."""
     table, schema = t.table, t.schema
     with lake.connect() as connection:
-        known: dict[int, KnownTable] = {}
+        tables: dict[int, KnownTable] = {}
         entries = (
             sa.select(
                 table.c.table_id,
@@ -75,15 +75,15 @@ def read_known_tables(lake: Lake) -> list[KnownTable]:
         for table_id, name, schema_name, path, relative, schema_path, schema_relative in connection.execute(entries):
             base = paths.resolve(lake.data_path, schema_path or "", schema_relative is not False)
             folder = paths.resolve(base, path or "", relative is not False)
-            before = known[table_id].folders if table_id in known else ()
+            before = tables[table_id].folders if table_id in tables else ()
             folders = tuple(dict.fromkeys((*before, folder)))
-            known[table_id] = KnownTable(f"{schema_name}.{name}", folders, [])
+            tables[table_id] = KnownTable(f"{schema_name}.{name}", folders, [])
         for files in (t.data_file, t.delete_file):
             query = sa.select(files.c.table_id, files.c.path, files.c.path_is_relative, files.c.file_size_bytes)
             for table_id, path, relative, size in connection.execute(query):
-                if table_id not in known:
-                    known[table_id] = KnownTable(f"table {table_id}", (lake.data_path,), [])
-                found = known[table_id]
-                places = (paths.resolve(folder, path, relative is not False) for folder in found.folders)
-                found.files.append((tuple(dict.fromkeys(places)), size))
-    return list(known.values())
+                if table_id not in tables:
+                    tables[table_id] = KnownTable(f"table {table_id}", (lake.data_path,), [])
+                owner = tables[table_id]
+                places = (paths.resolve(folder, path, relative is not False) for folder in owner.folders)
+                owner.files.append((tuple(dict.fromkeys(places)), size))
+    return list(tables.values())

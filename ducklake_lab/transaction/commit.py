@@ -139,13 +139,13 @@ def _forget(transaction: Transaction) -> None:
 
 
 def _writes_beside(transaction: Transaction) -> bool:
-    """Whether it has changes that make no snapshot."""
+    """Returns whether it has changes that make no snapshot."""
     beside = transaction.new_options or transaction.expired or transaction.drops_superseded
     return bool(beside) or transaction.batch is not None
 
 
 def _goes_on(lake: Lake, began: float, *, queue: bool) -> bool:
-    """Whether a commit that has waited in vain tries on: on a server without the queue, on a file for some time."""
+    """Returns whether a commit tries on after a vain wait: on a server without the queue, on a file for some time."""
     if lake.location.path is None:
         return queue
     return time.monotonic() - began < _HELD_SECONDS
@@ -257,7 +257,7 @@ def _keep(
 
 
 def _has_landed(transaction: Transaction, snapshot: Snapshot) -> bool:
-    """Whether the snapshot is in the catalog; False proves nothing, as the server may still be committing."""
+    """Returns whether the snapshot is in the catalog; False proves nothing, as the server may still be committing."""
     try:
         with transaction.lake.connect(fresh=True) as connection:
             return read_snapshot(connection, snapshot.snapshot_id).snapshot_time == snapshot.snapshot_time

@@ -126,12 +126,12 @@ class CompactionWriter:
     def _update_columns(self, table: Table, by_column: dict[int, list[ColumnStats]]) -> None:
         c = t.table_column_stats
         for column in leaves(table.columns):
-            found = by_column.get(column.column_id, [])
-            merged = merge(None, found, column.data_type, unbounded=False)
-            known = bool(found)
+            of_files = by_column.get(column.column_id, [])
+            merged = merge(None, of_files, column.data_type, unbounded=False)
+            is_known = bool(of_files)
             row = {
-                "contains_null": merged.contains_null if known else None,
-                "contains_nan": merged.contains_nan if known else None,
+                "contains_null": merged.contains_null if is_known else None,
+                "contains_nan": merged.contains_nan if is_known else None,
                 "min_value": merged.min_value,
                 "max_value": merged.max_value,
                 "min_is_exact": merged.min_is_exact,

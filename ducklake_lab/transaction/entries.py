@@ -34,8 +34,8 @@ class EntryWriter:
         for schema_id in reversed(new_schemas):
             self._create_schema(self._tx.state.schemas[schema_id])
         entries = written_entries(self._tx)
-        known = [entry for entry in entries if entry_id(entry) < LOCAL_ID_START]
-        for entry in [*known, *reversed(entries[len(known) :])]:
+        committed = [entry for entry in entries if entry_id(entry) < LOCAL_ID_START]
+        for entry in [*committed, *reversed(entries[len(committed) :])]:
             self._write_table_or_view(entry)
         macros = self._tx.state.macros
         for macro_id in reversed([macro_id for macro_id in macros if macro_id not in self._tx.base.macros]):
@@ -129,7 +129,7 @@ class EntryWriter:
         )
 
     def _write_columns(self, table_id: int, before: Sequence[Column], after: Sequence[Column]) -> tuple[bool, bool]:
-        """Whether any row was written, and whether inlined rows need a table with other columns now."""
+        """Returns whether any row was written, and whether inlined rows need a table with other columns now."""
         old = dict(_rows_of(before))
         new = dict(_rows_of(after))
         ended = [column_id for column_id, row in old.items() if new.get(column_id) != row]

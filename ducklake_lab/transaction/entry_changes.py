@@ -43,11 +43,11 @@ class EntryChanges:
         state: the entries with its own changes.
         known: the cached rows that it was begun on; None where the catalog was read.
         option_rows: the options set in the lake when it was begun.
-        data: what is done to rows, by table id.
+        data: changes of rows, by table id.
         options: those that apply, its own included.
         new_options: options it sets, or with None takes away; they belong to no snapshot.
         altered: tables and views of its own making that it altered, by id: `changes_made` says so.
-        former_names: the names that tables and views of its own making had for a while, oldest first, likewise.
+        former_names: the earlier names of tables and views that it made, oldest first, by id.
     """
 
     def __init__(self, lake: Lake, base: Snapshot | None, known: CachedCatalog | None) -> None:
@@ -77,7 +77,7 @@ class EntryChanges:
         return self._next_local_id
 
     def is_committed(self, table: Table) -> bool:
-        """Whether the catalog knows the table, rather than only this transaction."""
+        """Returns whether the catalog knows the table, rather than only this transaction."""
         return table.table_id < LOCAL_ID_START
 
     def set_option(self, scope: Scope, key: str, value: str | None) -> None:
@@ -155,7 +155,7 @@ class EntryChanges:
                 always = name in FILE_COLUMNS or self.lake.version.reserves(name, inlines=False)
                 hint = "" if always else ", or set data_inlining_row_limit to 0"
                 raise BindError(
-                    f'The column name "{column.name}" is reserved, for what a lake keeps beside the rows of '
+                    f'The column name "{column.name}" is reserved: a lake keeps such a column beside the rows of '
                     f"{table.name}; choose another one{hint}."
                 )
 
@@ -209,9 +209,9 @@ class EntryChanges:
         if table.columns != old.columns:
             self._check_columns(table)
         highest = max(column.column_id for column in old.all_columns())
-        known = self._highest_column_ids.get(table.table_id)
-        if known is not None or not self.is_committed(table):
-            self._highest_column_ids[table.table_id] = max(highest, known or 0)
+        earlier = self._highest_column_ids.get(table.table_id)
+        if earlier is not None or not self.is_committed(table):
+            self._highest_column_ids[table.table_id] = max(highest, earlier or 0)
         if not self.is_committed(table):
             self._note(table.table_id, old, renamed=old.name != table.name, noted=_is_noted(old, table))
         self.state = self.state.with_table(table)
@@ -247,14 +247,14 @@ class EntryChanges:
 
 
 def _is_noted(old: Table, new: Table) -> bool:
-    """Whether `changes_made` says that a table was altered in the transaction that made it.
+    """Returns whether `changes_made` says that a table was altered in the transaction that made it.
 
     The reference does not note dropped columns, types, or fields of structs.
     """
-    known = {column.column_id: column for column in old.columns}
+    old_columns = {column.column_id: column for column in old.columns}
 
     def is_changed(column: Column) -> bool:
-        before = known.get(column.column_id)
+        before = old_columns.get(column.column_id)
         return before is None or replace(before, type=column.type, children=column.children) != column
 
     columns = any(map(is_changed, new.columns))

@@ -120,22 +120,22 @@ class _Expiry:
         query = sa.select(
             table.c.table_id, table.c.path, table.c.path_is_relative, schema.c.path, schema.c.path_is_relative
         ).join(schema, schema.c.schema_id == table.c.schema_id)
-        found = {}
+        folders = {}
         for table_id, path, relative, schema_path, schema_relative in self._connection.execute(query):
             base = paths.resolve(self._lake.data_path, schema_path or "", schema_relative is not False)
-            found[table_id] = paths.resolve(base, path or "", relative is not False)
-        return found
+            folders[table_id] = paths.resolve(base, path or "", relative is not False)
+        return folders
 
     def _remove_files(
         self, rows: sa.Table, key: sa.Column[int], gone: sa.ColumnElement[bool], folders: dict[int, str]
     ) -> list[int]:
         """Takes files out of the catalog and schedules them for deletion; their ids."""
         query = sa.select(key, rows.c.table_id, rows.c.path, rows.c.path_is_relative).where(gone).order_by(key)
-        found = self._connection.execute(query).all()
-        ids = [row[0] for row in found]
+        ended = self._connection.execute(query).all()
+        ids = [row[0] for row in ended]
         if ids:
             self._connection.execute(rows.delete().where(self._one_of(key, ids)))
-            named = [(row[0], paths.resolve(folders.get(row[1], ""), row[2], row[3] is not False)) for row in found]
+            named = [(row[0], paths.resolve(folders.get(row[1], ""), row[2], row[3] is not False)) for row in ended]
             schedule_deletion(self._metadata, self._lake.data_path, named)
         return ids
 

@@ -22,7 +22,7 @@ _NUL = "\0"
 
 
 def can_inline_rows(columns: Sequence[Column], rows: pa.Table, backend: Backend) -> bool:
-    """Whether rows of a table that takes inlined rows fit: nested values are texts there, other texts are bytes."""
+    """Returns whether rows fit an inlined data table: nested values are texts there, other texts are bytes."""
     if backend != "postgresql":
         return True
     return not any(
@@ -67,16 +67,16 @@ def unbounded_inlined(
         columns: top-level ones.
         snapshot_id: the snapshot that is being made; statistics of its own rows are known.
     """
-    found: set[int] = set()
+    column_ids: set[int] = set()
     for name, _ in inlined_tables(connection, table_id):
-        known = connection.exec_driver_sql(f"SELECT * FROM {quote_identifier(name)} LIMIT 0").keys()
+        names = connection.exec_driver_sql(f"SELECT * FROM {quote_identifier(name)} LIMIT 0").keys()
         for column in columns:
-            if column.name not in known:
+            if column.name not in names:
                 continue
             query = (
                 f"SELECT 1 FROM {quote_identifier(name)} "
                 f"WHERE {quote_identifier(column.name)} IS NOT NULL AND begin_snapshot < {int(snapshot_id)} LIMIT 1"
             )
             if connection.exec_driver_sql(query).first() is not None:
-                found |= {part.column_id for part in column.walk()}
-    return found
+                column_ids |= {part.column_id for part in column.walk()}
+    return column_ids

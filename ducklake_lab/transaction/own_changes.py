@@ -67,9 +67,9 @@ def _created(transaction: Transaction) -> Iterator[OwnChange]:
 def written_entries(transaction: Transaction) -> list[Table | View]:
     """The tables and views that the catalog knows, then new ones by their schemas, in the order in which they were made."""
     entries: list[Table | View] = [*transaction.state.tables.made(), *transaction.state.views.values()]
-    known = [entry for entry in entries if entry_id(entry) < LOCAL_ID_START]
+    committed = [entry for entry in entries if entry_id(entry) < LOCAL_ID_START]
     new = [entry for entry in entries if entry_id(entry) >= LOCAL_ID_START]
-    return [*known, *sorted(new, key=lambda entry: (entry.schema_id, entry_id(entry)))]
+    return [*committed, *sorted(new, key=lambda entry: (entry.schema_id, entry_id(entry)))]
 
 
 def entry_id(entry: Table | View) -> int:
@@ -105,7 +105,7 @@ def _comments(view: View) -> tuple[str | None, Mapping[str, str | None]]:
 
 
 def _named(kind: str, transaction: Transaction, entry: Table | View) -> Iterator[OwnChange]:
-    """The names that an entry had in the transaction, of which it keeps the last."""
+    """The names that an entry had in the transaction; it keeps the last."""
     for name in transaction.former_names.get(entry_id(entry), ()):
         yield OwnChange(Change(kind, name), excludes=False)
     yield OwnChange(Change(kind, (*transaction.state.schema_of(entry).parts, entry.name)))

@@ -34,8 +34,8 @@ def _spelled(stats: ColumnStats, target: DataType | None) -> ColumnStats:
     source = stats.written_type
     if source is None or target is None or keeps_bounds(source, target):
         return stats
-    known = [text for text in (stats.min_value, stats.max_value) if text is not None]
-    texts = respelled(known, source, target) if known else {}
+    bounds = [text for text in (stats.min_value, stats.max_value) if text is not None]
+    texts = respelled(bounds, source, target) if bounds else {}
     low, high = (texts[text] if text is not None else None for text in (stats.min_value, stats.max_value))
     return replace(stats, min_value=low, max_value=high, written_type=target)
 
@@ -76,10 +76,10 @@ def _widen(
         condition = sa.and_(stats.c.table_id == table_id, stats.c.column_id == column_id)
         query = sa.select(*(versions.column(connection, column) for column in stats.c)).where(condition)
         rows = [dict(row) for row in connection.execute(query).mappings()]
-        found = [row[name] for row in rows for name in _BOUNDS if row[name] is not None]
-        if not found:
+        bounds = [row[name] for row in rows for name in _BOUNDS if row[name] is not None]
+        if not bounds:
             continue
-        texts = {} if unknown else respelled(found, source, target)
+        texts = {} if unknown else respelled(bounds, source, target)
         for row in rows:
             row.update(_NO_BOUNDS if unknown else {name: row[name] and texts[row[name]] for name in _BOUNDS})
         # two statements for all files, which may be many
@@ -88,6 +88,6 @@ def _widen(
 
 
 def _is_same(text: str, source: DataType, target: DataType) -> bool:
-    """Whether a text means the same value in both types."""
+    """Returns whether a text means the same value in both types."""
     texts: Sequence[str] = [text]
     return respelled(texts, source, target)[text] == respelled(texts, target, target)[text]

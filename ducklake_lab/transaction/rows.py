@@ -106,8 +106,8 @@ class RowWriter:
     def _facts(self, table_id: int) -> TableFacts:
         # this commit may have written to a table that it alters
         kept = self._tx.lake.cache.by_newest(self._latest) if self._tx.state is self._tx.base else None
-        known = kept.tables.get(table_id) if kept is not None else None
-        return known or read_table_facts(self._metadata.connection, table_id)
+        facts = kept.tables.get(table_id) if kept is not None else None
+        return facts or read_table_facts(self._metadata.connection, table_id)
 
     def _write_mappings(self, table_id: int, mappings: Sequence[ColumnMapping | None]) -> None:
         """Gives the mappings of files ids: those the table has, or new ones."""
@@ -290,12 +290,12 @@ class RowWriter:
             sa.or_(s.c.value_count.is_(None), s.c.value_count > 0),
             sa.or_(s.c.min_value.is_(None), s.c.max_value.is_(None)),
         )
-        found = {column_id for (column_id,) in self._metadata.connection.execute(query.distinct())}
+        with_nulls = {column_id for (column_id,) in self._metadata.connection.execute(query.distinct())}
         if self._tx.lake.location.backend != "postgresql":
-            return found  # only there an inlined value may have no bounds
+            return with_nulls  # only there an inlined value may have no bounds
         texts = {part.column_id: column for column in table.columns for part in column.walk() if part.type in _TEXTS}
-        blank = [texts[column_id] for column_id in columns if column_id in texts and column_id not in found]
-        return found | unbounded_inlined(self._metadata.connection, table_id, blank, self._metadata.snapshot_id)
+        blank = [texts[column_id] for column_id in columns if column_id in texts and column_id not in with_nulls]
+        return with_nulls | unbounded_inlined(self._metadata.connection, table_id, blank, self._metadata.snapshot_id)
 
     def delete(self, table: Table, staged: StagedData) -> None:
         table_id = self._ids.known(table.table_id)

@@ -26,7 +26,7 @@ def leaves(columns: Sequence[Column]) -> Iterator[Column]:
 def inlined_stats(columns: Sequence[Column], rows: pa.Table) -> dict[int, ColumnStats]:
     """Statistics of rows about to be inlined, by leaf column id."""
     parts = [part for column in columns for part in leaf_values(column, rows.column(column.name))]
-    found = extremes([(values, leaf.data_type) for leaf, values in parts])
+    ends = extremes([(values, leaf.data_type) for leaf, values in parts])
     return {
         leaf.column_id: ColumnStats(
             leaf.column_id,
@@ -38,7 +38,7 @@ def inlined_stats(columns: Sequence[Column], rows: pa.Table) -> dict[int, Column
             min_is_exact=True,
             max_is_exact=True,
         )
-        for (leaf, values), of in zip(parts, found, strict=True)
+        for (leaf, values), of in zip(parts, ends, strict=True)
     }
 
 
@@ -103,12 +103,12 @@ def merge(
 def _merge_extra(existing: TableColumnStats | None, new: Iterable[ColumnStats], data_type: DataType) -> str | None:
     if data_type.name not in ("geometry", "variant"):
         return None
-    found = [stats.extra_stats for stats in new if stats.value_count != 0 or data_type.name == "geometry"]
+    extras = [stats.extra_stats for stats in new if stats.value_count != 0 or data_type.name == "geometry"]
     if existing is not None:
-        found.insert(0, existing.extra_stats)
-    known = [text for text in found if text is not None]
-    if not known or len(known) < len(found):
+        extras.insert(0, existing.extra_stats)
+    texts = [text for text in extras if text is not None]
+    if not texts or len(texts) < len(extras):
         return None
     if data_type.name == "geometry":
-        return merge_geometries(known)
-    return merge_variants(known, lambda texts, name: smallest_and_largest(texts, DataType(name)))
+        return merge_geometries(texts)
+    return merge_variants(texts, lambda texts, name: smallest_and_largest(texts, DataType(name)))

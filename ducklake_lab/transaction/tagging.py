@@ -20,10 +20,10 @@ def tag_snapshot(lake: Lake, name: str, snapshot_id: int | None = None) -> int:
     lake.check_writable()
     with lake.connect(fresh=True) as connection:
         lock_for_commit(connection)
-        found = read_snapshot(connection, snapshot_id).snapshot_id
-        write_tag(connection, name, found)
+        tagged_id = read_snapshot(connection, snapshot_id).snapshot_id
+        write_tag(connection, name, tagged_id)
         connection.commit()
-    return found
+    return tagged_id
 
 
 def untag_snapshot(lake: Lake, name: str) -> int:
@@ -36,7 +36,7 @@ def untag_snapshot(lake: Lake, name: str) -> int:
     lake.check_writable()
     with lake.connect(fresh=True) as connection:
         lock_for_commit(connection)
-        found = tagged(connection, name)
+        tagged_id = tagged(connection, name)
         write_tag(connection, name, None)
         connection.commit()
-    return found
+    return tagged_id

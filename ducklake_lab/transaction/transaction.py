@@ -136,15 +136,15 @@ class Transaction(EntryChanges):
         staged = self.staged(table)
         gone = pa.array(sorted(set(row_ids)), pa.int64())
         kept: list[StagedRows] = []
-        found: set[int] = set()
+        staged_ids: set[int] = set()
         for batch in staged.rows:
             hit = pc.is_in(batch.rows.column(ROW_ID), gone)
-            found.update(batch.rows.filter(hit).column(ROW_ID).to_pylist())
+            staged_ids.update(batch.rows.filter(hit).column(ROW_ID).to_pylist())
             rest = batch.rows.filter(pc.invert(hit))
             if rest.num_rows:
                 kept.append(replace(batch, rows=rest))
         staged.rows = kept
-        staged.deleted_row_ids.update(set(row_ids) - found)
+        staged.deleted_row_ids.update(set(row_ids) - staged_ids)
 
     def truncate(self, table: Table, committed_files: Sequence[int], row_ids: Sequence[int]) -> None:
         """Stages the deletion of all rows: whole files, and inlined rows by id."""
@@ -242,15 +242,15 @@ class Transaction(EntryChanges):
 
     def row_id_base(self, table: Table) -> int:
         """The row id that those of this transaction count from: the table's next one when it first wrote to it."""
-        known = self._row_id_starts.get(table.table_id)
-        if known is None:
-            known = 0
+        next_id = self._row_id_starts.get(table.table_id)
+        if next_id is None:
+            next_id = 0
             if self.is_committed(table) and not self.is_one_statement:
                 with self.lake.connect() as connection:
                     stats = read_table_stats(connection, [table.table_id]).get(table.table_id)
-                    known = stats.next_row_id if stats is not None else 0
-            self._row_id_starts[table.table_id] = known
-        return known
+                    next_id = stats.next_row_id if stats is not None else 0
+            self._row_id_starts[table.table_id] = next_id
+        return next_id
 
     # End
 
@@ -264,10 +264,10 @@ class Transaction(EntryChanges):
 
     def written_paths(self) -> list[str]:
         """Absolute paths of every file this transaction wrote and still holds."""
-        found = list(self._discarded)
+        files = list(self._discarded)
         for staged, folder in self._staged():
-            found += staged.written_paths(folder)
-        return found
+            files += staged.written_paths(folder)
+        return files
 
     def _staged(self) -> Iterator[tuple[StagedData, str]]:
         """Yield the staged changes of each table, with the table's folder."""

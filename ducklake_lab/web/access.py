@@ -17,7 +17,7 @@ class Access:
 
     Attributes:
         port: the port that is listened on.
-        token: the secret part of the link; whoever knows it can read the lake.
+        token: the secret part of the link; it suffices to read the lake.
     """
 
     port: int
@@ -30,7 +30,7 @@ class Access:
     def refusal(self, token: str, host: str | None, origin: str | None, *, needs_origin: bool = False) -> str | None:
         """Return why a request is refused, or None where it is not.
 
-        A foreign name in Host is what DNS rebinding looks like; a foreign Origin is a page of another site.
+        A foreign Host is a sign of DNS rebinding; a foreign Origin is a page of another site.
 
         Args:
             token: the first part of the path.

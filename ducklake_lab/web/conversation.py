@@ -1,6 +1,6 @@
 """Messages between one page and the widgets behind it.
 
-The page sends JSON: `open` a view, `close` it, `head` for what stands above the views, `newest` to learn whether the
+The page sends JSON: `open` a view, `close` it, `head` for the heading of the page, `newest` to learn whether the
 lake has moved on, and a widget's own messages. It names views, schemas and tables; it sends no SQL.
 """
 
@@ -31,7 +31,7 @@ WIDGETS: Mapping[str, type[Mounted]] = {
 }
 #: Those that show one table.
 _OF_TABLES = ("rows", "files")
-#: What a page has from the module's and the style sheet's own addresses.
+#: Traits that a page loads from addresses of their own.
 _NOT_SENT = ("_esm", "_css", "layout")
 #: Times that a view is read while others commit.
 _TRIES = 3

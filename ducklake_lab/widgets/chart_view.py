@@ -75,8 +75,9 @@ def picture(data: RowsView, chart: Chart) -> str:
 
 def answer(data: RowsView, chart: Chart) -> tuple[dict[str, Any], list[bytes]]:
     """Returns a chart for a browser: its choice, the possible choices, and its points."""
-    from ducklake_lab.session.rows.chart import AGGREGATES, KINDS, PALETTE
+    from ducklake_lab.session.rows.chart import PALETTE
     from ducklake_lab.session.rows.chart_bins import UNITS, role
+    from ducklake_lab.session.rows.chart_choice import AGGREGATES, KINDS
 
     roles = {column.name: role(column.kind) for column in data.columns}
     kind = chart.choice.kind

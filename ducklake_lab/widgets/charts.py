@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ducklake_lab.diff.model import Histogram
-from ducklake_lab.widgets.html import KIND_COLORS, clip, compact, count, counted, escape
+from ducklake_lab.model.history import KIND_COLORS
+from ducklake_lab.widgets.html import clip, compact, count, counted, escape
 
 _BEFORE = "#8b939c"
 _AFTER = "#4f7fd6"

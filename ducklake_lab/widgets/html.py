@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from ducklake_lab.model.history import KIND_COLORS
 from ducklake_lab.model.units import counted as counted
 from ducklake_lab.model.units import size as size
 from ducklake_lab.signs import readable as readable
@@ -33,17 +34,6 @@ KIND_LABELS: Mapping[ChangeKind, str] = {
     "schema": "schema",
     "maintenance": "maintenance",
     "none": "no change",
-}
-
-#: Fills with at least 3:1 contrast on white and near-black, which colour-blind readers distinguish too.
-KIND_COLORS: Mapping[ChangeKind, str] = {
-    "insert": "#159a72",
-    "update": "#c07c00",
-    "delete": "#d9482f",
-    "restore": "#4f7fd6",
-    "schema": "#8a63d2",
-    "maintenance": "#7d8590",
-    "none": "#a0a7af",
 }
 
 MINUS = "\u2212"

@@ -71,7 +71,7 @@ def _pieces(node: object, indent: str) -> Iterator[str]:
 
 
 def _is_short(node: object, room: int) -> bool:
-    """Whether a node fits into the room; stops as soon as it does not."""
+    """Returns whether a node fits into the room; stops as soon as it does not."""
     return all((room := room - len(piece)) >= 0 for piece in _line(node))
 
 

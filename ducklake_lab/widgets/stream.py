@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Seconds between two looks.
 INTERVAL = 1.0
-#: Seconds after which what the notebook holds is written anew, while the query runs.
+#: Seconds between two saved outputs of the notebook while the query runs.
 _KEPT = 10.0
 _LONGEST = 400
 _STYLE = ".dlk .dlk-st-error{color:var(--dlk-wrong);overflow-wrap:anywhere}"
@@ -40,7 +40,7 @@ class StreamView(Mounted):
     Attributes:
         state: `running`, `stopped` or `failed`.
         facts: batches and rows, for people.
-        error: the first line of what made it fail.
+        error: the first line of the error that ended it.
     """
 
     _esm = script("stream")

@@ -18,7 +18,7 @@ _NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "FLOAT", "DOU
 
 
 def is_number(type_name: str) -> bool:
-    """Whether a column with that DuckDB type is right-aligned."""
+    """Returns whether a column with that DuckDB type is right-aligned."""
     name = type_name.upper()
     head = name.partition("(")[0].strip()
     return not name.endswith("]") and (head in _NUMBERS or head.removeprefix("U") in _NUMBERS)

@@ -17,7 +17,8 @@ from hatch_build import jlpm, system_node
 from tests.installed import ROOT
 
 SOURCES = ROOT / "extensions" / "widgets"
-BUILT = ROOT / "ducklake_lab" / "widgets" / "static"
+#: Folders of the package with what is built, and the endings of the built files.
+BUILT = {ROOT / "ducklake_lab" / "widgets" / "static": ("",), ROOT / "ducklake_lab" / "web" / "static": (".js",)}
 
 pytestmark = pytest.mark.skipif(system_node() is None, reason="no Node 20.19 or newer on PATH")
 
@@ -63,9 +64,17 @@ def read(stream: bytes, methods: dict[str, str]) -> dict[str, object]:
 
 
 def test_the_committed_views_are_built_of_their_sources(tmp_path: Path) -> None:
-    jlpm(SOURCES, "build", str(tmp_path))
-    built = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    committed = {path.name: path.read_bytes() for path in BUILT.iterdir()}
+    folders = [tmp_path / str(number) for number in range(len(BUILT))]
+    for folder in folders:
+        folder.mkdir()
+    jlpm(SOURCES, "build", *map(str, folders))
+    built = {path.name: path.read_bytes() for folder in folders for path in folder.iterdir()}
+    committed = {
+        path.name: path.read_bytes()
+        for folder, endings in BUILT.items()
+        for path in folder.iterdir()
+        if path.name.endswith(endings)
+    }
     assert sorted(committed) == sorted(built)
     differing = [name for name in built if built[name] != committed[name]]
     assert differing == [], "run `make widgets`, and commit what it builds"

@@ -108,12 +108,12 @@ def column(connection: sa.Connection, wanted: sa.Column[Any]) -> sa.ColumnElemen
 
 
 def has(connection: sa.Connection, table: sa.Table) -> bool:
-    """Whether the catalog's version has a metadata table."""
+    """Return whether the catalog's version has a metadata table."""
     return table.name in tables(of(connection)).tables
 
 
 def is_since(version: Version, name: str) -> bool:
-    """Whether a version has the features of the version of that name."""
+    """Return whether a version has the features of the version of that name."""
     return VERSIONS.index(version) >= VERSIONS.index(_BY_NAME[name])
 
 

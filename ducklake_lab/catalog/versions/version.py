@@ -25,16 +25,16 @@ class Version:
         created: tables that are new, with their columns in this version.
         added: columns that are new, each with the SQL literal that rows of before have in it; None for NULL.
         renamed: old names of tables, by their new ones.
-        views: what a table of this version would hold, as a SELECT; `{ducklake_x}` stands for a table of the version
+        views: the rows of a table of this version, as a SELECT; `{ducklake_x}` stands for a table of the version
             before. Tables that `created`, `added` or `renamed` say enough about need none.
-        prepare: changes what is there before tables and columns are made.
+        prepare: changes existing tables before new tables and columns are made.
         convert: fills tables and columns after they were made.
         is_repeatable: a catalog may have some of its tables and columns already; these are left as they are.
         is_native: catalogs are read as they are; those of others are shown as the next version that is.
         is_written: catalogs are written.
         inlines_variants: databases that have no variants take the bytes of Parquet's in tables of inlined rows.
         vectors_by_snapshot: a Puffin file may hold the deletion vectors of several snapshots.
-        inlined_prefix: what the names of the format's own columns begin with in tables of inlined rows.
+        inlined_prefix: prefix of the format's own columns in inlined data tables.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Version:
         return row_id, begin, end
 
     def reserves(self, name: str, *, inlines: bool) -> bool:
-        """Whether columns of tables cannot have a name, given in lower case; `inlines`: where rows are inlined."""
+        """Returns whether no column may have a name, given in lower case; `inlines`: where rows are inlined."""
         if self.inlined_prefix:
             return name.startswith(self.inlined_prefix)
         return inlines and name in self.inlined_columns

@@ -25,17 +25,17 @@ _NO_STATE = "The CSV Parser state machine reached an invalid state"
 
 def csv_line_error(text: str) -> CsvLineError | None:
     """Returns the error for DuckDB's text; None if it does not concern a line of a file."""
-    place, file = _PLACE.search(text), _FILE.findall(text)
+    line, file = _PLACE.search(text), _FILE.findall(text)
     if _NO_STATE in text and file:
         return CsvLineError(f"{file[-1]} has line ends or quotes that its lines before them do not have.")
-    if place is None or not file:
+    if line is None or not file:
         return None
-    where = f"Line {int(place[1]):,} of {file[-1]}"
+    where = f"Line {int(line[1]):,} of {file[-1]}"
     width, value = _WIDTH.search(text), _VALUE.search(text)
     if value is not None:
-        name, found, kind = value.groups()
-        shown = found if len(found) <= _SHOWN else f"{found[:_SHOWN]}…"
-        return CsvLineError(f'{where}: "{shown}" in the column "{name}" is no {kind}.', value=found)
+        name, value_text, kind = value.groups()
+        shown = value_text if len(value_text) <= _SHOWN else f"{value_text[:_SHOWN]}…"
+        return CsvLineError(f'{where}: "{shown}" in the column "{name}" is no {kind}.', value=value_text)
     if width is not None:
         expected, number = map(int, width.groups())
         has = (
@@ -44,5 +44,5 @@ def csv_line_error(text: str) -> CsvLineError | None:
             else f"more than {counted(expected, 'column')}"
         )
         return CsvLineError(f"{where} has {has}.")
-    other = next((said for found, said in _OTHER.items() if found in text), None)
+    other = next((said for message, said in _OTHER.items() if message in text), None)
     return CsvLineError(f"{where} {other}.") if other is not None else None

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import pyarrow as pa
 
@@ -13,13 +14,13 @@ from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.canonical import reserved_words
 from ducklake_lab.duckdb.connections import in_memory
 from ducklake_lab.duckdb.stopping import Stoppable
-from ducklake_lab.duckdb.wording import place_of
+from ducklake_lab.duckdb.wording import position_of_error
 from ducklake_lab.duckdb.zones import process_time_zone, zone_of
 from ducklake_lab.engine.in_process.engine import Shown, fetch_with_types, translated
 from ducklake_lab.engine.in_process.row_by_row import is_row_by_row
 from ducklake_lab.engine.turn import Turn
 from ducklake_lab.errors import SqlError, SqlSyntaxError, UnsupportedFeatureError
-from ducklake_lab.files.relation import Relation
+from ducklake_lab.files.duckdb_query import DuckDbQuery
 from ducklake_lab.model.quoting import quote_identifier
 
 #: The error of an incomplete text.
@@ -66,7 +67,7 @@ class SessionDatabase:
     def run(
         self,
         sql: str,
-        tables: Mapping[str, pa.Table | Relation] | None = None,
+        tables: Mapping[str, pa.Table | DuckDbQuery] | None = None,
         types: Sequence[str] | None = None,
         macros: Mapping[str, str] | None = None,
     ) -> Fetched:
@@ -94,7 +95,7 @@ class SessionDatabase:
     def describe(
         self,
         query: str,
-        tables: Mapping[str, pa.Table | Relation] | None = None,
+        tables: Mapping[str, pa.Table | DuckDbQuery] | None = None,
         macros: Mapping[str, str] | None = None,
     ) -> list[tuple[str, str]]:
         """Binds a query without running it; returns (name, type) of each column. Arguments are as in `run`."""
@@ -102,7 +103,7 @@ class SessionDatabase:
             return [(str(row[0]), str(row[1])) for row in connection.execute(f"DESCRIBE {text}").fetchall()]
 
     def is_row_by_row(self, query: str, view: str) -> bool:
-        """Whether a query can run on parts of the view's rows; see `in_process.row_by_row`."""
+        """Returns whether a query can run on parts of the view's rows; see `in_process.row_by_row`."""
         with self._reading(query) as (connection, text):
             return is_row_by_row(connection, text, view)
 
@@ -126,15 +127,15 @@ class SessionDatabase:
 
     def settings(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
         """Returns (name, value) of the time zone, and of the named settings that differ from DuckDB's defaults."""
-        found = (("TimeZone", self.time_zone()),)
+        time_zone = (("TimeZone", self.time_zone()),)
         if self._connection is None:
-            return found
+            return time_zone
         others = [name for name in names if name != "TimeZone"]
         columns = ", ".join(f"CAST(current_setting('{name}') AS VARCHAR)" for name in others)
         with self._reading(f"SELECT {columns}") as (connection, text):
             (row,) = connection.execute(text).fetchall()
         own = _own_settings(columns)
-        return (*found, *((n, v) for n, v, before in zip(others, row, own, strict=True) if v != before))
+        return (*time_zone, *((n, v) for n, v, before in zip(others, row, own, strict=True) if v != before))
 
     def global_time_zone(self) -> str:
         """Returns the zone in which AT reads times without one, as in the reference: that of SET GLOBAL, not of SET."""
@@ -168,7 +169,10 @@ class SessionDatabase:
 
     @contextmanager
     def _reading(
-        self, sql: str, tables: Mapping[str, pa.Table | Relation] | None = None, macros: Mapping[str, str] | None = None
+        self,
+        sql: str,
+        tables: Mapping[str, pa.Table | DuckDbQuery] | None = None,
+        macros: Mapping[str, str] | None = None,
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
         """Yields the connection, and the statement in the form to run there."""
         with self._turn.taken():
@@ -199,11 +203,11 @@ class SessionDatabase:
         fault = str(error).partition("\n")[0].rpartition("Error: ")[2].rstrip(". ")
         return SqlError(
             f"DuckDB {duckdb.__version__} has a fault that this statement meets: {fault}. Write it in another way. "
-            "Tables, views, macros, variables and settings of the session are gone; lakes are as they were."
+            "Tables, views, macros, variables and settings of the session are lost; lakes are unchanged."
         )
 
     def _aborted(self, connection: duckdb.DuckDBPyConnection) -> bool:
-        """Whether a transaction is open in which a statement failed; only ROLLBACK is possible then."""
+        """Returns whether a transaction is open in which a statement failed; only ROLLBACK is possible then."""
         if not self._in_transaction:
             return False
         try:
@@ -239,62 +243,48 @@ class SessionDatabase:
         self._holds_entries = True
 
     def has_temporary(self, name: str) -> bool:
-        """Whether a temporary table or view has that name; it hides all others."""
+        """Returns whether a temporary table or view has that name; it hides all others."""
         return self._holds_entries and self._has("temp", "main", name)
 
     def temporary_view(self, name: str) -> str | None:
         """Returns the text of a temporary view; None if there is none."""
         if not self._holds_entries:
             return None
-        with self._turn.taken():
-            found = self._open().execute(
-                "SELECT sql FROM duckdb_views() WHERE temporary AND NOT internal AND lower(view_name) = lower($1)",
-                [name],
-            )
-            return next((str(text) for (text,) in found.fetchall()), None)
+        sql = "SELECT sql FROM duckdb_views() WHERE temporary AND NOT internal AND lower(view_name) = lower($1)"
+        return next((str(text) for (text,) in self._listed(sql, name)), None)
 
     def has(self, schema: str | None, name: str) -> bool:
-        """Whether `memory` has a table or view with that name."""
+        """Returns whether `memory` has a table or view with that name."""
         return self._holds_entries and self._has("memory", schema or "main", name)
 
     def variables(self) -> frozenset[str]:
         """Returns the names of variables from SET VARIABLE, in lower case."""
-        with self._turn.taken():
-            found = self._open().execute("SELECT lower(name) FROM duckdb_variables()").fetchall()
-        return frozenset(name for (name,) in found)
+        return frozenset(name for (name,) in self._listed("SELECT lower(name) FROM duckdb_variables()"))
 
     def is_attached(self, name: str) -> bool:
-        """Whether a database with that name is attached here."""
+        """Returns whether a database with that name is attached here."""
         if name.casefold() in OWN_DATABASES:
             return True
-        if not self._holds_entries:
-            return False
-        with self._turn.taken():
-            found = self._open().execute(
-                "SELECT 1 FROM duckdb_databases() WHERE lower(database_name) = lower($1)", [name]
-            )
-            return bool(found.fetchall())
+        sql = "SELECT 1 FROM duckdb_databases() WHERE lower(database_name) = lower($1)"
+        return self._holds_entries and bool(self._listed(sql, name))
 
     def has_schema(self, schema: str) -> bool:
-        """Whether `memory` has a schema with that name."""
-        if not self._holds_entries:
-            return False
-        with self._turn.taken():
-            found = self._open().execute(
-                "SELECT 1 FROM duckdb_schemas() WHERE database_name = 'memory' AND lower(schema_name) = lower($1)",
-                [schema],
-            )
-            return bool(found.fetchall())
+        """Returns whether `memory` has a schema with that name."""
+        sql = "SELECT 1 FROM duckdb_schemas() WHERE database_name = 'memory' AND lower(schema_name) = lower($1)"
+        return self._holds_entries and bool(self._listed(sql, schema))
 
     def _has(self, database: str, schema: str, name: str) -> bool:
+        sql = (
+            "SELECT 1 FROM (SELECT database_name, schema_name, table_name AS name FROM duckdb_tables() UNION ALL "
+            "SELECT database_name, schema_name, view_name FROM duckdb_views() WHERE NOT internal) "
+            "WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower(name) = lower($3)"
+        )
+        return bool(self._listed(sql, database, schema, name))
+
+    def _listed(self, sql: str, *values: str) -> list[tuple[Any, ...]]:
+        """Returns the rows of a query of DuckDB's listings."""
         with self._turn.taken():
-            found = self._open().execute(
-                "SELECT 1 FROM (SELECT database_name, schema_name, table_name AS name FROM duckdb_tables() UNION ALL "
-                "SELECT database_name, schema_name, view_name FROM duckdb_views() WHERE NOT internal) "
-                "WHERE database_name = $1 AND lower(schema_name) = lower($2) AND lower(name) = lower($3)",
-                [database, schema, name],
-            )
-            return bool(found.fetchall())
+            return self._open().execute(sql, list(values)).fetchall()
 
     def use(self, parts: tuple[str, ...]) -> None:
         """Makes a database, or one of its schemas, the default for unqualified names; it may be a lake's."""
@@ -343,7 +333,7 @@ def _own_settings(columns: str) -> tuple[str, ...]:
 
 
 def is_syntax(sql: str) -> bool:
-    """Whether DuckDB can parse a text."""
+    """Returns whether DuckDB can parse a text."""
     try:
         check_syntax(sql)
     except SqlSyntaxError:
@@ -352,7 +342,7 @@ def is_syntax(sql: str) -> bool:
 
 
 def _breaks_off(sql: str, word: str) -> bool:
-    """Whether a text is incomplete after its last word; DuckDB 2.0 reports only a plain syntax error then."""
+    """Returns whether a text is incomplete after its last word; DuckDB 2.0 reports only a plain syntax error then."""
     is_last = bool(word) and sql.rstrip("; \t\n").endswith(word)
     is_bare = word.casefold() in reserved_words() or not word.isidentifier()
     return is_last and is_bare and (is_syntax(f"{sql} x") or is_syntax(f"{sql} BY x"))
@@ -367,13 +357,15 @@ def check_syntax(sql: str) -> None:
     try:
         duckdb.extract_statements(sql)
     except duckdb.Error as error:
-        place = place_of(error, sql)
-        if "syntax error at end of input" in str(error) or (place is not None and _breaks_off(sql, place.word)):
+        error_position = position_of_error(error, sql)
+        if "syntax error at end of input" in str(error) or (
+            error_position is not None and _breaks_off(sql, error_position.word)
+        ):
             raise SqlSyntaxError(AT_END) from error
-        if place is None:
+        if error_position is None:
             raise SqlSyntaxError(str(translated(error))) from error
         raise SqlSyntaxError(
-            f'Syntax error at "{place.word}" (line {place.line}, column {place.column}).',
-            line=place.line,
-            column=place.column,
+            f'Syntax error at "{error_position.word}" (line {error_position.line}, column {error_position.column}).',
+            line=error_position.line,
+            column=error_position.column,
         ) from error

@@ -1,4 +1,4 @@
-"""Runs queries by DuckDB in process, over rows in Arrow and relations of data files."""
+"""Runs queries by DuckDB in process, over rows in Arrow and data files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ducklake_lab.errors import (
     SqlSyntaxError,
     UnsupportedFeatureError,
 )
-from ducklake_lab.files.relation import Relation
+from ducklake_lab.files.duckdb_query import DuckDbQuery
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType, from_field, is_marked
 from ducklake_lab.sql.plan import MACRO_PREFIX, SOURCE_PREFIX
@@ -44,7 +44,7 @@ _CHANGES = frozenset(
     }
 )
 _RETURNING = re.compile(r"\bRETURN(ING|_FILES|_STATS)\b", re.IGNORECASE)
-#: What the name of a plan's macro has before the name of the lake's macro.
+#: Prefix of a plan's macro before the name of the lake's macro.
 _OWN_MACRO = re.compile(rf"{MACRO_PREFIX}[0-9a-f]+_[0-9]+_")
 _NO_FILES = re.compile(r'No files found that match the pattern (".*")')
 
@@ -73,20 +73,20 @@ def evaluate(sql: str, tables: Mapping[str, pa.Table], time_zone: str = "UTC") -
         cursor.close()
 
 
-def read_relation(relation: Relation) -> pa.Table:
-    """Returns the rows of a relation.
+def read_query(query: DuckDbQuery) -> pa.Table:
+    """Returns the rows of a query.
 
     Raises:
         DataFileError: a file is missing or unreadable.
         SqlError: DuckDB refuses it.
     """
     with connect(parallel=True) as connection:
-        for name, rows in relation.tables.items():
+        for name, rows in query.tables.items():
             connection.register(name, unsliced(rows))
         try:
-            return fetch(connection, relation.sql)
+            return fetch(connection, query.sql)
         except duckdb.Error as error:
-            raise relation.failure(error) or translated(error) from error
+            raise query.failure(error) or translated(error) from error
 
 
 class Shown:
@@ -100,9 +100,11 @@ class Shown:
         self._connection = connection
         self._views: list[str] = []
         self._macros: list[str] = []
-        self._relations: list[Relation] = []
+        self._queries: list[DuckDbQuery] = []
 
-    def show(self, sql: str, tables: Mapping[str, pa.Table | Relation], macros: Mapping[str, str] | None = None) -> str:
+    def show(
+        self, sql: str, tables: Mapping[str, pa.Table | DuckDbQuery], macros: Mapping[str, str] | None = None
+    ) -> str:
         """Makes rows visible under names, with the lake's types; returns the statement to run.
 
         Args:
@@ -110,17 +112,17 @@ class Shown:
         """
         texts: list[str] = [*(macros or ()), sql]
         for name, rows in tables.items():
-            relation = rows if isinstance(rows, Relation) else carried(f"{name}_rows", rows)
-            self._relations.append(relation)
-            for table, held in relation.tables.items():
+            query = rows if isinstance(rows, DuckDbQuery) else carried(f"{name}_rows", rows)
+            self._queries.append(query)
+            for table, held in query.tables.items():
                 self._connection.register(table, unsliced(held))
             quoted = quote_identifier(name)
             if name.startswith(SOURCE_PREFIX) and all(
                 text.count(quoted) == text.count(f"{quoted} AS ") for text in texts
             ):
-                texts = [text.replace(quoted, f"({relation.sql})") for text in texts]
+                texts = [text.replace(quoted, f"({query.sql})") for text in texts]
                 continue
-            self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted} AS {relation.sql}")
+            self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted} AS {query.sql}")
             self._views.append(quoted)
         for name, text in zip((macros or {}).values(), texts, strict=False):
             self._connection.execute(f"CREATE OR REPLACE TEMP MACRO {quote_identifier(name)}{text}")
@@ -129,7 +131,7 @@ class Shown:
 
     def failure(self, error: duckdb.Error) -> DuckLakeError | None:
         """Returns the error for a file that DuckDB failed to read; None if the error is about no file."""
-        return next((found for relation in self._relations if (found := relation.failure(error)) is not None), None)
+        return next((failure for query in self._queries if (failure := query.failure(error)) is not None), None)
 
     def hide(self) -> None:
         """Removes the rows from the connection."""
@@ -138,19 +140,21 @@ class Shown:
         for macro in self._macros:
             self._connection.execute(f"DROP MACRO IF EXISTS temp.main.{macro}")
             self._connection.execute(f"DROP MACRO TABLE IF EXISTS temp.main.{macro}")
-        for relation in self._relations:
-            for table in relation.tables:
+        for query in self._queries:
+            for table in query.tables:
                 self._connection.unregister(table)
 
 
-def carried(name: str, table: pa.Table) -> Relation:
-    """Returns an Arrow table as a relation over a table with that name."""
+def carried(name: str, table: pa.Table) -> DuckDbQuery:
+    """Returns an Arrow table as a query over a table with that name."""
     columns = [quote_identifier(field.name) for field in table.schema]
     values = [
         f"{shown_sql(column, from_field(field) if is_marked(field) else None, values)} AS {column}"
         for column, field, values in zip(columns, table.schema, table.columns, strict=True)
     ]
-    return Relation(f"SELECT {', '.join(values) or '*'} FROM {quote_identifier(name)}", {name: with_shown(table)}, {})
+    return DuckDbQuery(
+        f"SELECT {', '.join(values) or '*'} FROM {quote_identifier(name)}", {name: with_shown(table)}, {}
+    )
 
 
 def fetch(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
@@ -159,19 +163,19 @@ def fetch(connection: duckdb.DuckDBPyConnection, sql: str) -> pa.Table:
 
 
 def fetch_with_types(
-    connection: duckdb.DuckDBPyConnection, sql: str, known: Sequence[str] | None = None
+    connection: duckdb.DuckDBPyConnection, sql: str, type_names: Sequence[str] | None = None
 ) -> tuple[pa.Table, tuple[str, ...]]:
     """Runs a statement as `fetch`, and returns DuckDB's type names too; for a change of rows, returns their count.
 
     Args:
-        known: the type names of a query that has been described, which saves one binding.
+        type_names: the type names of a query that has been described, which saves one binding.
     """
-    if known is not None:
-        own = [connection.type(kind) for kind in known]
+    if type_names is not None:
+        own = [connection.type(kind) for kind in type_names]
         kinds = [from_duckdb(kind) for kind in own]
         if not any(map(_needs_carrying, kinds)) and not any(map(bits_as_text, own)):
             rows = arrow(connection, sql)
-            return _marked(rows, rows.schema.names, kinds), tuple(known)
+            return _marked(rows, rows.schema.names, kinds), tuple(type_names)
     elif _changes_rows(sql):
         counts = [count for (count,) in connection.execute(sql).fetchall()]
         return (pa.table({"Count": pa.array(counts, pa.int64())}), ("BIGINT",)) if counts else (pa.table({}), ())
@@ -183,12 +187,16 @@ def fetch_with_types(
     rows = relation.to_arrow_table
     if any(map(_needs_carrying, kinds)) or any(texts):
         # by position: names may be duplicated, and a view with new names would stay in the database
-        places = [f"(#{i})" for i in range(1, len(kinds) + 1)]
+        columns = [f"(#{i})" for i in range(1, len(kinds) + 1)]
 
         def at_depth(depth: int) -> pa.Table:
             values = (
-                carried_sql(place, kind, depth) if kind is not None else f"CAST({place} AS {text})" if text else place
-                for place, kind, text in zip(places, kinds, texts, strict=True)
+                carried_sql(column, kind, depth)
+                if kind is not None
+                else f"CAST({column} AS {text})"
+                if text
+                else column
+                for column, kind, text in zip(columns, kinds, texts, strict=True)
             )
             return relation.project(", ".join(values)).to_arrow_table()
 
@@ -211,7 +219,7 @@ def _marked(rows: pa.Table, names: Sequence[str], kinds: Sequence[DataType | Non
 
 
 def _changes_rows(sql: str) -> bool:
-    """Whether a statement returns the number of changed rows, which DuckDB loses for a relation."""
+    """Returns whether a statement returns the number of changed rows, which DuckDB loses for a relation."""
     if _RETURNING.search(sql):
         return False
     statements = duckdb.extract_statements(sql)

@@ -45,9 +45,9 @@ def _array(name: str, values: list[object], kind: DataType | None) -> pa.Array:
     try:
         return pa.array(_plain(values))
     except _NO_TYPE:
-        found = sorted({type(value).__name__ for value in values if value is not None})
+        type_names = sorted({type(value).__name__ for value in values if value is not None})
         raise ConstraintError(
-            f'Column "{name}" cannot take values of {" and ".join(found)} together; convert them to one type.'
+            f'Column "{name}" cannot take values of {" and ".join(type_names)} together; convert them to one type.'
         ) from None
 
 

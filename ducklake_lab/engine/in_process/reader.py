@@ -72,10 +72,10 @@ def read_deleted(plan: ScanPlan, deleted: Sequence[DeletedRows]) -> pa.Table:
         positions = newly_deleted_positions(group, _storage)
         files = [replace(rows.after, snapshot_id=rows.snapshot_id) for rows in group if len(positions[rows.after.path])]
         if files:
-            found = read_files(
+            rows_of_files = read_files(
                 plan.columns, files, positions, virtual=True, keep_deleted=True, time_zone=plan.time_zone
             )
-            parts.append(found)
+            parts.append(rows_of_files)
     return pa.concat_tables(parts).cast(schema) if parts else schema.empty_table()
 
 

@@ -17,7 +17,7 @@ _OF_SESSION = frozenset(("current_setting", "getvariable"))
 
 
 def is_row_by_row(connection: duckdb.DuckDBPyConnection, sql: str, view: str) -> bool:
-    """Whether a query selects from the view alone, without grouping, ordering or limits, and by functions of each row.
+    """Returns whether a query selects rows of the view alone, by functions of each row, without grouping, order or limits.
 
     Args:
         connection: a connection to look up functions; macros and the user's own functions do not qualify.
@@ -57,12 +57,12 @@ def _expressions(tree: object) -> Iterator[dict[str, Any]]:
 
 
 def _are_of_arguments(connection: duckdb.DuckDBPyConnection, names: set[str]) -> bool:
-    """Whether all names are DuckDB's own functions whose values depend only on their arguments."""
-    found = connection.execute(
+    """Returns whether all names are DuckDB's own functions whose values depend only on their arguments."""
+    functions = connection.execute(
         # some also depend on the session's time zone, which workers know
         "SELECT lower(function_name), bool_and(internal AND function_type = 'scalar' AND stability <> 'VOLATILE') "
         "AND bool_or(stability = 'CONSISTENT') "
         "FROM duckdb_functions() WHERE list_contains($1, lower(function_name)) GROUP BY ALL",
         [sorted(names)],
     ).fetchall()
-    return len(found) == len(names) and all(known for _, known in found)
+    return len(functions) == len(names) and all(known for _, known in functions)

@@ -63,7 +63,7 @@ _PARTS = (Year.name, Month.name, Day.name, Hour.name)
 
 
 def may_compare(keys: Mapping[str, str | None], kind: DataType, op: Operator, constant: Scalar) -> bool:
-    """Whether a row may compare so with a constant, by all keys of its column, by transform.
+    """Returns whether a row may compare so with a constant, by all keys of its column, by transform.
 
     A month prunes a range only together with its year, and a day with both.
     """

@@ -53,7 +53,7 @@ class Transform(ABC):
 
     @abstractmethod
     def can_apply(self, kind: DataType) -> bool:
-        """Whether a column of this type can be partitioned so."""
+        """Returns whether a column of this type can be partitioned so."""
 
     def result_type(self, kind: DataType) -> DataType:
         """The type of the keys."""
@@ -73,7 +73,7 @@ class Transform(ABC):
         """
 
     def keys(self, values: pa.ChunkedArray) -> list[str | None]:
-        """The keys, as the catalog stores them, of what `sql` computes."""
+        """The keys that `sql` computes, as the catalog stores them."""
         found: list[str | None] = values.to_pylist()
         return found
 
@@ -82,17 +82,17 @@ class Transform(ABC):
         return None
 
     def may_be_null(self, key: str | None, *, is_null: bool) -> bool:
-        """Whether a row with this key may be NULL, or, without `is_null`, may have a value."""
+        """Returns whether a row with this key may be NULL, or, without `is_null`, may have a value."""
         if key is not None:
             return not is_null
         return is_null or not self.null_for_null
 
     def may_compare(self, key: str, kind: DataType, op: Operator, constant: Scalar) -> bool:
-        """Whether a row with this key may compare so with a constant."""
+        """Returns whether a row with this key may compare so with a constant."""
         return True
 
     def may_start_with(self, key: str, kind: DataType, prefix: str) -> bool:
-        """Whether a row with this key may start with a prefix."""
+        """Returns whether a row with this key may start with a prefix."""
         return True
 
 
@@ -121,7 +121,7 @@ class Unknown(Transform):
 
 
 def may_lie_within(start: int, end: int, op: Operator, moment: int) -> bool:
-    """Whether a point in time from `start`, up to and without `end`, may compare so with another one.
+    """Returns whether a point in time from `start`, up to and without `end`, may compare so with another one.
 
     All are microseconds since 1970.
     """

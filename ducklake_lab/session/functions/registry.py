@@ -10,13 +10,7 @@ import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.errors import (
-    EntryNotFoundError,
-    TransactionError,
-    UnsupportedFeatureError,
-    UsageError,
-    did_you_mean,
-)
+from ducklake_lab.errors import EntryNotFoundError, TransactionError, UnsupportedFeatureError, UsageError, did_you_mean
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.transactions.transactions import Transactions
@@ -88,7 +82,7 @@ class Function:
     effects: Effects = "none"
 
     def acts(self, call: Call) -> bool:
-        """Whether a call has effects; a `dry_run` call has none."""
+        """Returns whether a call has effects; a `dry_run` call has none."""
         return self.effects != "none" and call.named("dry_run") is not True
 
     def check(self, call: Call) -> None:
@@ -112,7 +106,7 @@ class Functions:
         self._by_name = functions
 
     def knows(self, catalog: str | None, schema: str | None, name: str) -> bool:
-        """Whether a name may be a function of a lake: `lake.f`, `ducklake_f`, or `f` in the current lake."""
+        """Returns whether a name may be a function of a lake: `lake.f`, `ducklake_f`, or `f` in the current lake."""
         alias = catalog or schema
         if alias is not None:
             return self._lakes.find(alias) is not None
@@ -125,10 +119,10 @@ class Functions:
         self, catalog: str | None, schema: str | None, name: str, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> Columns | None:
         """Returns the columns of a function's result without running it; None if it is no function of a lake."""
-        found = self._find(catalog, schema, name, args, kwargs)
-        if found is None:
+        call = self._find(catalog, schema, name, args, kwargs)
+        if call is None:
             return None
-        return _columns(*found)
+        return _columns(*call)
 
     def evaluate(
         self,
@@ -151,10 +145,10 @@ class Functions:
             UnsupportedFeatureError: it has effects, and the call is part of another statement.
             TransactionError: its effects cannot be rolled back, and a transaction is open.
         """
-        found = self._find(catalog, schema, name, args, kwargs)
-        if found is None:
+        function_and_call = self._find(catalog, schema, name, args, kwargs)
+        if function_and_call is None:
             raise EntryNotFoundError(f"There is no table function {name}.{did_you_mean(name, self._by_name)}")
-        function, call = found
+        function, call = function_and_call
         if not function.acts(call):
             return function.evaluate(call)
         if effects == "skip":
@@ -175,9 +169,9 @@ class Functions:
     def acts(
         self, catalog: str | None, schema: str | None, name: str, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> bool:
-        """Whether a call has effects; False for an unknown function."""
-        found = self._find(catalog, schema, name, args, kwargs)
-        return found is not None and found[0].acts(found[1])
+        """Returns whether a call has effects; False for an unknown function."""
+        call = self._find(catalog, schema, name, args, kwargs)
+        return call is not None and call[0].acts(call[1])
 
     def _find(
         self, catalog: str | None, schema: str | None, name: str, args: Sequence[object], kwargs: Mapping[str, object]

@@ -11,13 +11,7 @@ from ducklake_lab.catalog.options import SessionOptions
 from ducklake_lab.duckdb.stopping import is_interrupt
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.turn import Turn
-from ducklake_lab.errors import (
-    DuckLakeError,
-    EntryNotFoundError,
-    TransactionError,
-    UsageError,
-    did_you_mean,
-)
+from ducklake_lab.errors import DuckLakeError, EntryNotFoundError, TransactionError, UsageError, did_you_mean
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.quoting import path_parts, schema_path, split_dotted
 from ducklake_lab.model.state import CatalogState
@@ -27,8 +21,8 @@ from ducklake_lab.transaction.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """The target of a name: a lake, its entries, the schema's name and the entry's name."""
+class NamedEntry:
+    """Entry of a lake that a name denotes, whether it exists or not: the lake, its state, and the names of schema and entry."""
 
     lake: Lake
     state: CatalogState
@@ -101,7 +95,7 @@ class Lakes:
 
     @property
     def at_home(self) -> bool:
-        """Whether unqualified names belong to the session's own database."""
+        """Returns whether unqualified names belong to the session's own database."""
         return self._current is None
 
     def leave(self) -> None:
@@ -169,13 +163,13 @@ class Lakes:
         schema = schema_path(parts[-1:])
         if len(parts) == 2:
             lake = self.get(parts[0])
-        elif (found := self.find(parts[0])) is not None:
-            lake, schema = found, "main"
+        elif (named_lake := self.find(parts[0])) is not None:
+            lake, schema = named_lake, "main"
         else:
             lake = self.get()
             if self.state(lake).find_schema(schema) is None:
-                known = [*self._by_alias, *(s.name for s in self.state(lake).schemas.values())]
-                raise EntryNotFoundError(f'There is no lake or schema "{parts[0]}".{did_you_mean(parts[0], known)}')
+                names = [*self._by_alias, *(s.name for s in self.state(lake).schemas.values())]
+                raise EntryNotFoundError(f'There is no lake or schema "{parts[0]}".{did_you_mean(parts[0], names)}')
         self._current = (lake.alias, self.state(lake).schema(schema).name)
         self._database.use(self._current)
 
@@ -234,7 +228,7 @@ class Lakes:
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a BEGIN pins the snapshots of all lakes."""
+        """Returns whether a BEGIN pins the snapshots of all lakes."""
         return self.reads.held
 
     def state(self, lake: Lake, at: At = None) -> CatalogState:
@@ -242,29 +236,29 @@ class Lakes:
         is_current = self._current is not None and lake.alias == self._current[0]
         return self.reads.state(lake, self.reads.at if at is None and is_current else at)
 
-    def place(self, catalog: str | None, schema: str | None, name: str, at: At = None) -> Place:
+    def entry(self, catalog: str | None, schema: str | None, name: str, at: At = None) -> NamedEntry:
         """Resolves `[catalog.][schema.]name`; the first part may be a lake or a schema."""
         if catalog is not None:
             if self.find(catalog) is None and schema is not None and self._current is not None:
                 lake = self.get()
                 nested = schema_path((catalog, *path_parts(schema)))
                 if self.state(lake, at).find_schema(nested) is not None:
-                    return Place(lake, self.state(lake, at), nested, name)
+                    return NamedEntry(lake, self.state(lake, at), nested, name)
             lake = self.get(catalog)
-            return Place(lake, self.state(lake, at), schema or "main", name)
+            return NamedEntry(lake, self.state(lake, at), schema or "main", name)
         if schema is not None:
             other = self.find(schema)
             if other is not None and (self._current is None or self.state(self.get()).find_schema(schema) is None):
-                return Place(other, self.state(other, at), "main", name)
+                return NamedEntry(other, self.state(other, at), "main", name)
             lake = self.get()
-            return Place(lake, self.state(lake, at), schema, name)
+            return NamedEntry(lake, self.state(lake, at), schema, name)
         lake = self.get()
-        return Place(lake, self.state(lake, at), self.current_schema, name)
+        return NamedEntry(lake, self.state(lake, at), self.current_schema, name)
 
-    def parse(self, name: str, at: At = None) -> Place:
+    def parse(self, name: str, at: At = None) -> NamedEntry:
         """Resolves a dotted name in a string; parts may be quoted."""
-        found = TableName.of(split_name(name))
-        return self.place(found.catalog, found.schema, found.name, at)
+        parts = TableName.of(split_name(name))
+        return self.entry(parts.catalog, parts.schema, parts.name, at)
 
 
 def split_name(name: str) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ class ReadStates:
 
     @property
     def in_statement(self) -> bool:
-        """Whether a statement runs, and reads each lake at one snapshot."""
+        """Returns whether a statement runs, and reads each lake at one snapshot."""
         return self._in_statement
 
     def unpin(self, aliases: Iterable[str]) -> None:
@@ -70,12 +70,12 @@ class ReadStates:
         return state
 
     def is_newest(self, lake: Lake, state: CatalogState) -> bool:
-        """Whether a state is the newest snapshot that this statement found, with no open transaction."""
+        """Returns whether a state is the newest snapshot that this statement found, with no open transaction."""
         pinned = self.pins.get(lake.alias)
         at_newest = pinned is not None and pinned.snapshot_id == state.snapshot.snapshot_id and lake.at is None
         return at_newest and self.transaction is None and not self.held
 
     def is_uncommitted(self, state: CatalogState) -> bool:
-        """Whether a state belongs to the open transaction and contains changes."""
+        """Returns whether a state belongs to the open transaction and contains changes."""
         own = self.transaction
         return self.held and own is not None and own.state is state and own.has_changes

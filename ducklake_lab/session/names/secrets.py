@@ -72,11 +72,11 @@ class Secrets:
                 "Persistent secrets are not supported; leave PERSISTENT out, and create the secret in each session."
             )
         name = statement.name or _default_name(statement.kind)
-        known = _LAKE_OPTIONS if statement.kind == "ducklake" else tuple(_SERVER_OPTIONS.get(statement.kind, OPTIONS))
+        allowed = _LAKE_OPTIONS if statement.kind == "ducklake" else tuple(_SERVER_OPTIONS.get(statement.kind, OPTIONS))
         for key in options:
-            if key not in known and key not in ("provider", "scope"):
+            if key not in allowed and key not in ("provider", "scope"):
                 # after a missing quote, this option name may be part of the secret itself
-                hint = did_you_mean(key, known) or f" It has {', '.join(known)}."
+                hint = did_you_mean(key, allowed) or f" It has {', '.join(allowed)}."
                 raise UsageError(f"A secret of type {statement.kind} has no such option.{hint}")
         if name.casefold() in self._by_name and not statement.replace:
             if statement.if_not_exists:

@@ -9,7 +9,7 @@ from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.entries import Macro, Table, View
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.state import CatalogState
-from ducklake_lab.session.names.attached_lakes import Place
+from ducklake_lab.session.names.attached_lakes import NamedEntry
 from ducklake_lab.sql.bind.expansion import without_macros
 from ducklake_lab.sql.plan import StoredMacro, StoredView
 
@@ -18,19 +18,19 @@ _CATALOG = "{DUCKLAKE_CATALOG}."
 _QUOTED = r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\""
 
 
-def stored_view(place: Place, view: View) -> StoredView:
+def stored_view(entry: NamedEntry, view: View) -> StoredView:
     """Returns a view in the planner's form."""
     if view.dialect.casefold() != "duckdb":
         raise UnsupportedFeatureError(
-            f"The view {place.state.qualified_name(view)} is kept in the dialect {view.dialect}, which is not supported."
+            f"The view {entry.state.qualified_name(view)} is kept in the dialect {view.dialect}, which is not supported."
         )
-    lake = place.lake.alias
-    return StoredView(view.name, resolved(view.sql, lake), view.column_names, lake, place.state.schema_of(view).name)
+    lake = entry.lake.alias
+    return StoredView(view.name, resolved(view.sql, lake), view.column_names, lake, entry.state.schema_of(view).name)
 
 
-def stored_macro(place: Place, macro: Macro) -> StoredMacro:
+def stored_macro(entry: NamedEntry, macro: Macro) -> StoredMacro:
     """Returns a macro in the planner's form."""
-    return StoredMacro(macro.name, macro.implementations, place.lake.alias, place.state.schema_of(macro).name)
+    return StoredMacro(macro.name, macro.implementations, entry.lake.alias, entry.state.schema_of(macro).name)
 
 
 def with_plain_sort_keys(state: CatalogState, table: Table) -> Table:

@@ -98,7 +98,7 @@ class SystemTables:
             self._known = outer
 
     def is_function(self, name: str) -> bool:
-        """Whether a function's listing includes entries of lakes."""
+        """Returns whether a function's listing includes entries of lakes."""
         return name.casefold() in self._functions
 
     def columns(self, name: str) -> tuple[tuple[str, DataType], ...]:
@@ -122,12 +122,12 @@ class SystemTables:
         new = _LATER.get(folded)
         if new is not None and new not in own.column_names:
             own = own.append_column(new, pa.nulls(own.num_rows, pa.string()))
-        found = [
+        entries = [
             {"internal": False, "temporary": False, "tags": [], "options": [], **row}
             for number, lake in enumerate(self._lakes, 1)
             for row in self._functions[folded](lake, number * _OIDS, self._lakes.state(lake))
         ]
-        return pa.concat_tables([own, pa.Table.from_pylist(found, own.schema)]) if found else own
+        return pa.concat_tables([own, pa.Table.from_pylist(entries, own.schema)]) if entries else own
 
     def schema_oid(self, lake: Lake, schema: str) -> int:
         """Returns the id of a schema in listings."""
@@ -138,11 +138,11 @@ class SystemTables:
         """Returns the query of a system view that lists entries, e.g. information_schema.tables; else None."""
         key = ((schema or "main").casefold(), name.casefold())
         if key not in self._bodies:
-            found = self._database.run(
+            listed = self._database.run(
                 "SELECT sql FROM duckdb_views() WHERE internal AND lower(schema_name) = "
                 f"{quote_text(key[0])} AND lower(view_name) = {quote_text(key[1])}"
             ).table
-            text = found.column(0)[0].as_py() if found.num_rows else None
+            text = listed.column(0)[0].as_py() if listed.num_rows else None
             lists = text is not None and any(function in text for function in self._functions)
             self._bodies[key] = text.partition(" AS ")[2].rstrip("; \n") if lists and text is not None else None
         return self._bodies[key]
@@ -172,7 +172,7 @@ class SystemTables:
     def _sizes(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, object]]:
         with lake.connect() as connection:
             counts = table_counts(lake, connection, state.snapshot.snapshot_id)
-        size = sum(known.bytes for known in counts.values())
+        size = sum(count.bytes for count in counts.values())
         shown = self._database.run(f"SELECT format_bytes({size}) AS size").table.column("size")[0].as_py()
         yield {"database_name": lake.alias, "database_size": shown}
 
@@ -190,14 +190,14 @@ class SystemTables:
             counts = table_counts(lake, connection, state.snapshot.snapshot_id)
         for table in state.tables.values():
             schema = state.schema_of(table)
-            known = counts.get(table.table_id)
+            count = counts.get(table.table_id)
             yield {
                 **_place(lake, base, schema.schema_id, schema.parts[-1]),
                 "table_name": table.name,
                 "table_oid": base + table.table_id,
                 "comment": table.comment,
                 "has_primary_key": False,
-                "estimated_size": known.rows if known is not None else 0,
+                "estimated_size": count.rows if count is not None else 0,
                 "column_count": len(table.columns),
                 "index_count": 0,
                 "check_constraint_count": 0,
@@ -250,28 +250,28 @@ class SystemTables:
         If a view's query cannot be bound, the names are those in the query.
         """
         self._allowed = MOST_EXPANSIONS
-        found = {}
+        comments = {}
         for view in state.views.values():
-            known = view.column_comments
-            if view.column_aliases and known:
+            own = view.column_comments
+            if view.column_aliases and own:
                 columns = self.view_columns(lake, state.schema_of(view), view)
-                known = {column.name: column.comment for column in columns} or known
-            found[view.view_id] = {name: text for name, text in known.items() if text}
-        return found
+                own = {column.name: column.comment for column in columns} or own
+            comments[view.view_id] = {name: text for name, text in own.items() if text}
+        return comments
 
     def _shown_columns(self, lake: Lake, schema: Schema, view: View) -> list[tuple[str, DataType]]:
         return self._columns_of(lake, view, f"FROM {quoted_path(lake.alias, schema.name, view.name)}")
 
     def _columns_of(
-        self, lake: Lake, view: View, query: str, place: tuple[str, str] | None = None
+        self, lake: Lake, view: View, query: str, lake_schema: tuple[str, str] | None = None
     ) -> list[tuple[str, DataType]]:
         """Returns the columns of a view's query; none if the view expands to too many views.
 
         Each such view halves the limit for the others in one listing. It is not tried again while the lake's views
         are the same.
         """
-        if self._known is not None and (query, place) in self._known:
-            return self._known[query, place]
+        if self._known is not None and (query, lake_schema) in self._known:
+            return self._known[query, lake_schema]
         views = self._lakes.state(lake).views
         if lake.alias not in self._endless or self._endless[lake.alias][0] is not views:
             self._endless[lake.alias] = (views, {})
@@ -279,14 +279,14 @@ class SystemTables:
         if self._allowed <= tried.get(view.view_id, 0):
             return []
         try:
-            found = self._query_columns(query, place, self._allowed)
+            columns = self._query_columns(query, lake_schema, self._allowed)
         except ExpansionError:
             tried[view.view_id] = self._allowed
             self._allowed = max(self._allowed // 2, _FEWEST_EXPANSIONS)
             return []
         if self._known is not None:
-            self._known[query, place] = found
-        return found
+            self._known[query, lake_schema] = columns
+        return columns
 
     def view_columns(self, lake: Lake, schema: Schema, view: View, *, stored: bool = False) -> list[ViewColumn]:
         """Returns the columns of a view; none if its query cannot be bound.
@@ -297,8 +297,8 @@ class SystemTables:
         shown = self._shown_columns(lake, schema, view)
         inner = [name for name, _ in shown]
         if view.column_aliases and (stored or view.column_comments):
-            found = self._columns_of(lake, view, resolved(view.sql, lake.alias), (lake.alias, schema.name))
-            inner = [name for name, _ in found] or [""] * len(shown)
+            inner_columns = self._columns_of(lake, view, resolved(view.sql, lake.alias), (lake.alias, schema.name))
+            inner = [name for name, _ in inner_columns] or [""] * len(shown)
         comments = {name.casefold(): text for name, text in view.column_comments.items()}
         return [
             ViewColumn(name, kind, own, comments.get(own.casefold()))
@@ -352,11 +352,11 @@ def default_text(column: Column) -> str | None:
     return quote_text(value)
 
 
-def create_table_sql(table: Table, place: str = "", name: Callable[[str], str] | None = None) -> str:
+def create_table_sql(table: Table, qualifier: str = "", name: Callable[[str], str] | None = None) -> str:
     """Returns CREATE TABLE as DuckDB writes it.
 
     Args:
-        place: the qualifier before the table's name.
+        qualifier: the qualifier before the table's name.
         name: quotes a name; by default only if necessary.
     """
     name = name or _name
@@ -365,14 +365,14 @@ def create_table_sql(table: Table, place: str = "", name: Callable[[str], str] |
         + ("" if column.nulls_allowed else " NOT NULL")
         for column in table.columns
     )
-    return f"CREATE TABLE {place}{name(table.name)}({columns});"
+    return f"CREATE TABLE {qualifier}{name(table.name)}({columns});"
 
 
 @cache
 def _reserved() -> frozenset[str]:
     """Returns DuckDB's reserved words."""
-    found = evaluate("SELECT keyword_name AS k FROM duckdb_keywords() WHERE keyword_category = 'reserved'", {})
-    return frozenset(found.column("k").to_pylist())
+    words = evaluate("SELECT keyword_name AS k FROM duckdb_keywords() WHERE keyword_category = 'reserved'", {})
+    return frozenset(words.column("k").to_pylist())
 
 
 def _names(names: Sequence[str]) -> str:

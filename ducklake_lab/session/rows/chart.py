@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
@@ -12,11 +12,10 @@ from ducklake_lab.errors import UsageError
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.labels import distinct, label
 from ducklake_lab.model.quoting import quote_identifier
-from ducklake_lab.session.rows.chart_bins import UNITS, Bins, Role, bins_of, number, role, ticks
+from ducklake_lab.session.rows.chart_bins import Bins, Role, bins_of, number, role, ticks
+from ducklake_lab.session.rows.chart_choice import Choice
 from ducklake_lab.session.rows.columns import ViewColumn
 
-KINDS = ("bar", "line", "scatter", "histogram")
-AGGREGATES = ("count", "sum", "avg", "min", "max")
 #: Name of the filtered rows in the SQL of a chart.
 _SEEN = "ducklake_seen"
 #: Most bars, points, intervals of a longer line, of a histogram, and (across, up) of a crowded scatter.
@@ -34,7 +33,7 @@ class Drawable(Protocol):
 
     @property
     def partial(self) -> bool:
-        """Whether the rows are only the first part of a result."""
+        """Returns whether the rows are only the first part of a result."""
 
     @property
     def total(self) -> int:
@@ -49,26 +48,6 @@ class Drawable(Protocol):
 
     def evaluate(self, sql: str, tables: Mapping[str, pa.Table]) -> pa.Table:
         """Returns the rows of a query over tables."""
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The choices that define a chart.
-
-    Attributes:
-        kind: a value from KINDS.
-        y: the measured column; None to count rows.
-        aggregate: a value from AGGREGATES for bars and lines; None for other kinds.
-        color: a column with one colour per value; None for one colour.
-        bins: a value from UNITS, the intervals for times on x; None to choose by their span.
-    """
-
-    kind: str
-    x: str
-    y: str | None = None
-    aggregate: str | None = None
-    color: str | None = None
-    bins: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +83,8 @@ class Chart:
         """The distinct x labels of the points."""
         texts = self.points.column("label").to_pylist()
         places = self.points.column("place").to_pylist()
-        known = dict(zip(places, texts, strict=True))
-        names = dict(zip(known, distinct(label(text) for text in known.values()), strict=True))
+        texts_by_place = dict(zip(places, texts, strict=True))
+        names = dict(zip(texts_by_place, distinct(label(text) for text in texts_by_place.values()), strict=True))
         return [names[place] for place in places]
 
     @property
@@ -126,81 +105,6 @@ class Chart:
 
     def __repr__(self) -> str:
         return f"<Chart: {self.title}>"
-
-
-def choose(columns: Sequence[ViewColumn], given: Choice) -> Choice:
-    """Completes a choice by the types of the columns.
-
-    Args:
-        given: `kind` and `x` may be empty.
-
-    Raises:
-        UsageError: the kind, aggregate or interval is unknown, or no column suits it.
-    """
-    chosen = _axes(columns, given.kind or None, given.x or None, given.y, given.aggregate)
-    kinds = {column.name: column.kind for column in columns}
-    if given.bins is not None:
-        if given.bins not in UNITS:
-            raise UsageError(f'There are no intervals of "{given.bins}"; there are {", ".join(UNITS)}.')
-        if role(kinds[chosen.x]) != "time":
-            raise UsageError(f"Intervals of {given.bins}s need a column of times, which {chosen.x} is not.")
-    return replace(chosen, color=given.color, bins=given.bins)
-
-
-def _axes(
-    columns: Sequence[ViewColumn], kind: str | None, x: str | None, y: str | None, aggregate: str | None
-) -> Choice:
-    for given, known, what in ((kind, KINDS, "kind of chart"), (aggregate, AGGREGATES, "aggregate")):
-        if given is not None and given not in known:
-            raise UsageError(f'There is no {what} "{given}"; there are {", ".join(known)}.')
-    roles = {column.name: role(column.kind) for column in columns}
-    times = [name for name, its in roles.items() if its == "time"]
-    numbers = [name for name, its in roles.items() if its == "number"]
-    # nobody sums keys
-    measures = [name for name in numbers if not _is_key(name)]
-    numbers = measures or numbers
-    categories = [name for name, its in roles.items() if its == "category"]
-    if kind is None:
-        if x is None:
-            x = next((name for names in (times, categories, numbers) for name in names), None)
-        if x is None:
-            raise UsageError("There is no column to draw.")
-        others = [name for name in numbers if name != x]
-        if roles[x] == "category":
-            kind = "bar"
-        elif roles[x] == "time":
-            kind = "line" if aggregate or set(measures) & set(others) else "histogram"
-        else:
-            kind = "scatter" if others and (y is not None or (not times and not categories)) else "histogram"
-    if x is None:
-        order = {
-            "bar": (categories, times, numbers),
-            "line": (times, numbers),
-            "scatter": (numbers, times),
-            "histogram": (numbers, times),
-        }
-        x = next((name for names in order[kind] for name in names if name != y), None)
-    if x is None or (kind != "bar" and roles[x] == "category"):
-        raise UsageError(f"A {kind} needs a column of numbers or times{'' if x is None else f', which {x} is not'}.")
-    if y is not None and roles[y] != "number":
-        raise UsageError(f"{y} is not a column of numbers.")
-    if kind == "histogram":
-        return Choice(kind, x)
-    if y is None and aggregate != "count":
-        y = next((name for name in (numbers if kind == "scatter" else measures) if name != x), None)
-    if kind == "scatter":
-        if y is None:
-            raise UsageError("A scatter needs two columns of numbers.")
-        return Choice(kind, x, y)
-    if y is None:
-        if aggregate not in (None, "count"):
-            raise UsageError(f"There is no column of numbers for {aggregate}.")
-        return Choice(kind, x, None, "count")
-    return Choice(kind, x, None if aggregate == "count" else y, aggregate or "sum")
-
-
-def _is_key(name: str) -> bool:
-    return name.casefold() == "id" or name.casefold().endswith(("_id", "_key"))
 
 
 def draw(view: Drawable, choice: Choice) -> Chart:
@@ -352,10 +256,10 @@ class _Drawing:
         keyed = f"SELECT {bins.key('v')} AS bin, held{of_color} FROM ({numbers})"
         if (
             self._choice.bins is not None
-            and (found := self._evaluate(f"SELECT count(DISTINCT bin) FROM ({keyed})")) > limit
+            and (count := self._evaluate(f"SELECT count(DISTINCT bin) FROM ({keyed})")) > limit
         ):
             raise UsageError(
-                f"{self._choice.x} has {found:,} intervals of {bins.width}, and a {self._choice.kind} shows {limit:,}; choose longer "
+                f"{self._choice.x} has {count:,} intervals of {bins.width}, and a {self._choice.kind} shows {limit:,}; choose longer "
                 "ones, or filter first."
             )
         return (
@@ -454,9 +358,9 @@ class _Drawing:
     def _bins(self, name: str, most: int, where: str = "") -> Bins:
         kind = self._kinds[name]
         assert kind is not None  # the role is "number" or "time"
-        place = number(name, kind)
+        value = number(name, kind)
         ends = self._view.evaluate(
-            f"SELECT coalesce(min({place}), 0), coalesce(max({place}), 0) FROM {_SEEN} {where or f'WHERE {self._is_finite(name)}'}",
+            f"SELECT coalesce(min({value}), 0), coalesce(max({value}), 0) FROM {_SEEN} {where or f'WHERE {self._is_finite(name)}'}",
             {_SEEN: self._rows},
         )
         low, high = (column[0].as_py() for column in ends.columns)

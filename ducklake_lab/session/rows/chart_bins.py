@@ -105,8 +105,8 @@ def bins_of(name: str, kind: DataType, low: float, high: float, most: int, unit:
 def _step(span: float, most: int, kind: DataType, more: tuple[tuple[int, str], ...] = ()) -> str:
     """Returns the shortest interval that divides a span of seconds into at most `most` steps; whole days for dates."""
     least = _SECONDS["day"] if kind.name == "date" else 0.0
-    known = ((count * _SECONDS[unit], count, unit) for count, unit in (*_STEPS, *more))
-    steps = sorted(step for step in known if step[0] >= least)
+    candidates = ((count * _SECONDS[unit], count, unit) for count, unit in (*_STEPS, *more))
+    steps = sorted(step for step in candidates if step[0] >= least)
     _, count, unit = next((step for step in steps if step[0] * most >= span), steps[-1])
     return f"{count} {unit}{'s' * (count != 1)}"
 
@@ -193,10 +193,10 @@ def ticks(evaluate: Evaluate, points: str, kind: DataType) -> tuple[tuple[float,
             "CASE WHEN moment = date_trunc('day', moment) THEN strftime(moment, '%Y-%m-%d') "
             f"WHEN moment = min(moment) OVER () THEN strftime(moment, '%Y-%m-%d {clock}') ELSE strftime(moment, '{clock}') END"
         )
-    place = "epoch(moment::TIMESTAMPTZ)" if kind.name == "timestamptz" else "epoch(moment)"
-    found = evaluate(
+    seconds = "epoch(moment::TIMESTAMPTZ)" if kind.name == "timestamptz" else "epoch(moment)"
+    labels = evaluate(
         f"WITH span AS (SELECT min(x)::TIMESTAMP AS low, max(high)::TIMESTAMP AS high FROM ({points})), "
         f"times AS (SELECT unnest(generate_series(time_bucket(INTERVAL '{step}', low), high, INTERVAL '{step}')) AS moment FROM span) "
-        f"SELECT {place}::DOUBLE, {label} FROM times, span WHERE moment BETWEEN low AND high ORDER BY moment"
+        f"SELECT {seconds}::DOUBLE, {label} FROM times, span WHERE moment BETWEEN low AND high ORDER BY moment"
     )
-    return tuple(zip(*(column.to_pylist() for column in found.columns), strict=True))
+    return tuple(zip(*(column.to_pylist() for column in labels.columns), strict=True))

@@ -9,11 +9,12 @@ import sqlalchemy as sa
 from ducklake_lab.catalog.reader import first_snapshot_since
 from ducklake_lab.engine.changes import Feed
 from ducklake_lab.engine.facts import facts_of_rows
+from ducklake_lab.engine.on_spark import OnSpark
+from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import SnapshotNotFoundError
 from ducklake_lab.scan.changes import plan_feed
 from ducklake_lab.session.functions import FeedCall
-from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.rows.result import Result, RunInfo
 
 
@@ -21,13 +22,12 @@ def feed_result(feed: Feed, engine: SparkEngine) -> Result:
     """Returns the rows of a feed: read now in process, or lazily by Spark."""
     info = RunInfo(placement=engine.placing.place(facts_of_rows([feed])))
     if info.placement is not None and info.placement.is_here:
-        return Result(arrow=feed.arrow(), info=info, engine=engine)
+        return Result(InMemory(feed.arrow()), info=info, engine=engine)
     with engine.running() as spark:
-        types = [kind.sql() for _, kind in feed.columns]
-        return Result(frame=feed.frame(spark), types=types, info=info, engine=engine)
+        return Result(OnSpark(feed.frame(spark), tuple(feed.columns)), info=info, engine=engine)
 
 
-def plan_call(lakes: Lakes, call: FeedCall, *, virtual: bool = False) -> Feed:
+def plan_call(call: FeedCall, *, virtual: bool = False) -> Feed:
     """Plans the read of rows that snapshots `start` to `end` changed, both inclusive."""
     lake = call.lake
     with lake.connect() as connection:

@@ -18,7 +18,7 @@ KINDS = "a Spark, pandas or Polars DataFrame, an Arrow table, or a result"
 
 
 def is_rows(value: object) -> bool:
-    """Whether SQL can read a value as a table."""
+    """Returns whether SQL can read a value as a table."""
     if isinstance(value, pa.Table | pa.RecordBatch | pa.RecordBatchReader):
         return True
     if isinstance(value, Result):
@@ -44,10 +44,10 @@ def rows_of(value: Any, name: str) -> Rows:
     if _is_frame(value, "pyspark"):
         _check_names(value.columns, name)
         return OnSpark(value)
-    found = _table_of(value, name)
-    _check_names(found.column_names, name)
-    _check_digits(found, name)
-    return InMemory(found)
+    table = _table_of(value, name)
+    _check_names(table.column_names, name)
+    _check_digits(table, name)
+    return InMemory(table)
 
 
 def _table_of(value: Any, name: str) -> pa.Table:
@@ -76,12 +76,12 @@ def _of_pandas(frame: Any, name: str) -> pa.Table:
     levels = [level for level in frame.index.names if level is not None]
     # Arrow would name an unnamed column "None", and refuses duplicate names
     _check_names([*levels, *frame.columns], name)
-    found = pa.Table.from_pandas(frame, preserve_index=False)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
     if not levels:
-        return found
+        return table
     index = pa.Table.from_pandas(frame.index.to_frame(index=False)[levels], preserve_index=False)
-    columns = [*index.columns, *found.columns]
-    return pa.table(columns, schema=pa.schema([*index.schema, *found.schema]))
+    columns = [*index.columns, *table.columns]
+    return pa.table(columns, schema=pa.schema([*index.schema, *table.schema]))
 
 
 def check_folded(rows: Rows, name: str) -> None:
@@ -101,15 +101,15 @@ def _check_names(names: Iterable[object], frame: str) -> None:
     texts = ["" if name is None or name != name else str(name) for name in names]
     if not texts:
         raise UsageError(f"{frame} has no columns.")
-    known: dict[str, str] = {}
+    spellings: dict[str, str] = {}
     for number, text in enumerate(texts, 1):
         if not text:
             raise UsageError(f"Column {number} of {frame} has no name; give it one.")
-        other = known.get(text.casefold())
+        other = spellings.get(text.casefold())
         if other is not None:
             two = f'two columns "{text}"' if other == text else f'columns "{other}" and "{text}", one name for SQL'
             raise UsageError(f"{frame} has {two}; rename one.")
-        known[text.casefold()] = text
+        spellings[text.casefold()] = text
 
 
 def _check_digits(rows: pa.Table, frame: str) -> None:
@@ -127,7 +127,7 @@ def _check_digits(rows: pa.Table, frame: str) -> None:
 
 
 def _is_cut(kind: pa.DataType) -> bool:
-    """Whether DuckDB reads an Arrow type with nanoseconds as one with microseconds."""
+    """Returns whether DuckDB reads an Arrow type with nanoseconds as one with microseconds."""
     return pa.types.is_duration(kind) or (pa.types.is_timestamp(kind) and kind.tz is not None)
 
 
@@ -166,7 +166,7 @@ def _with_microseconds(kind: pa.DataType) -> pa.DataType:
 
 
 def _is_frame(value: object, package: str, kind: str = "DataFrame") -> bool:
-    """Whether a value is a DataFrame of a package; does not import the package."""
+    """Returns whether a value is a DataFrame of a package; does not import the package."""
     return any(
         parent.__name__ == kind and parent.__module__.partition(".")[0] == package for parent in type(value).__mro__
     )
@@ -199,8 +199,8 @@ class HandedIn:
 
     def table(self, name: str) -> Rows | None:
         """Returns the rows that were passed under a name."""
-        found = self._tables.get(name.casefold())
-        return self._once(*found) if found is not None else None
+        table = self._tables.get(name.casefold())
+        return self._once(*table) if table is not None else None
 
     def variable(self, name: str) -> Rows | None:
         """Returns the rows in a variable; None if the variable is missing or no table."""
@@ -213,8 +213,8 @@ class HandedIn:
         """Returns a hint for a missing table: the type of a variable of that name, or a similar name."""
         if name in self._variables:
             return f' The variable "{name}" is of type {type(self._variables[name]).__name__}, which is no table.'
-        tables = [known for known, _ in self._tables.values()]
-        tables += [known for known in self._variables if is_rows(self._variables[known])]
+        tables = [table_name for table_name, _ in self._tables.values()]
+        tables += [table_name for table_name in self._variables if is_rows(self._variables[table_name])]
         return did_you_mean(name, tables)
 
     def _once(self, name: str, value: object) -> Rows:

@@ -11,16 +11,7 @@ import pyarrow as pa
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.model.moments import Moment, MomentKind
-from ducklake_lab.model.predicates import (
-    And,
-    ColumnPath,
-    Comparison,
-    InList,
-    NullTest,
-    Or,
-    Predicate,
-    StartsWith,
-)
+from ducklake_lab.model.predicates import And, ColumnPath, Comparison, InList, NullTest, Or, Predicate, StartsWith
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.sql.plan import JoinKey
@@ -36,8 +27,8 @@ def implied(keys: Iterable[JoinKey], small: Mapping[str, tuple[ScanPlan, Predica
         small: plans that are read in process, by view, each with the predicate on its relevant rows.
     """
     terms = [_of_key(key, *small[key.view]) for key in keys if key.view in small]
-    known = [term for term in terms if term is not None]
-    return And(tuple(known)) if known else None
+    implied_terms = [term for term in terms if term is not None]
+    return And(tuple(implied_terms)) if implied_terms else None
 
 
 def _of_key(key: JoinKey, plan: ScanPlan, predicate: Predicate | None) -> Predicate | None:
@@ -51,24 +42,24 @@ def _of_key(key: JoinKey, plan: ScanPlan, predicate: Predicate | None) -> Predic
     tables = {"t": rows.rename_columns(list(names.values()))}
     value = _sql(key.other, names)
     where = f"{value} IS NOT NULL" + (f" AND {_condition(predicate, names)}" if predicate is not None else "")
-    found = engine.evaluate(f"SELECT DISTINCT {value} FROM t WHERE {where} ORDER BY 1", tables).column(0)
-    if len(found) <= MAX_VALUES:
-        return InList(key.column, tuple(_values(found)))
-    low, high = _values(found.take(pa.array([0, len(found) - 1])))
+    distinct = engine.evaluate(f"SELECT DISTINCT {value} FROM t WHERE {where} ORDER BY 1", tables).column(0)
+    if len(distinct) <= MAX_VALUES:
+        return InList(key.column, tuple(_values(distinct)))
+    low, high = _values(distinct.take(pa.array([0, len(distinct) - 1])))
     return And((Comparison(key.column, ">=", low), Comparison(key.column, "<=", high)))
 
 
-def _values(found: pa.ChunkedArray) -> list[object]:
+def _values(column: pa.ChunkedArray) -> list[object]:
     """Returns the values of a key in the form that predicates use."""
     kind: MomentKind | None = None
-    if pa.types.is_date32(found.type):
+    if pa.types.is_date32(column.type):
         kind = "date"
-    elif pa.types.is_timestamp(found.type):
+    elif pa.types.is_timestamp(column.type):
         kind = "timestamp"
     if kind is None:
-        values: list[object] = found.to_pylist()
+        values: list[object] = column.to_pylist()
         return values
-    numbers = found.cast(pa.int32() if kind == "date" else pa.int64()).to_pylist()
+    numbers = column.cast(pa.int32() if kind == "date" else pa.int64()).to_pylist()
     return [Moment.counted(number, kind) for number in numbers]
 
 

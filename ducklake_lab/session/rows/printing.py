@@ -56,8 +56,8 @@ def _column(column: pa.Table, time_zone: str) -> Sequence[str]:
     except UnsupportedFeatureError:
         return [_value(value, DataType("varchar")) for value in texts_to_show(column, time_zone)[0]]
     # a file's JSON column may hold text that DuckDB refuses to read
-    found = column.column(0).to_pylist() if kind.name in ("varchar", "json") else parts(column, time_zone)
-    return [_value(value, kind) for value in found]
+    values = column.column(0).to_pylist() if kind.name in ("varchar", "json") else parts(column, time_zone)
+    return [_value(value, kind) for value in values]
 
 
 def _value(value: object, kind: DataType) -> str:
@@ -104,7 +104,7 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _is_json(text: str) -> bool:
-    """Whether a text is valid JSON; JSON columns of files may hold other text."""
+    """Returns whether a text is valid JSON; JSON columns of files may hold other text."""
     try:
         json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):

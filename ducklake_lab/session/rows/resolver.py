@@ -27,7 +27,7 @@ from ducklake_lab.errors import (
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions.registry import Functions
-from ducklake_lab.session.names.attached_lakes import Lakes, Place
+from ducklake_lab.session.names.attached_lakes import Lakes, NamedEntry
 from ducklake_lab.session.names.read_states import At
 from ducklake_lab.session.names.stored_definitions import stored_macro, stored_view
 from ducklake_lab.session.names.system_tables import SystemTables
@@ -102,11 +102,11 @@ class NameResolver:
             plan = plan_in_process(query, self, UnsupportedFeatureError(name.name))
             return SystemListing(plan, _typed(self._columns_of(plan)), name.qualifiers)
         moment = self.moment(at)
-        place = self._lakes.place(name.catalog, name.schema, name.name, moment)
-        table = place.table()
+        entry = self._lakes.entry(name.catalog, name.schema, name.name, moment)
+        table = entry.table()
         columns = [(column.name, column.data_type) for column in table.columns]
-        qualifiers = op.TableName(place.lake.alias, place.schema, place.name).qualifiers
-        return LakeTable(place.lake, moment, table, columns, qualifiers)
+        qualifiers = op.TableName(entry.lake.alias, entry.schema, entry.name).qualifiers
+        return LakeTable(entry.lake, moment, table, columns, qualifiers)
 
     def function(
         self, name: op.TableName, args: Sequence[object], kwargs: Mapping[str, object]
@@ -123,7 +123,7 @@ class NameResolver:
         )
 
     def is_log(self, name: op.TableName, args: Sequence[object]) -> bool:
-        """Whether a call reads the log of catalog queries, a log type that DuckDB does not know."""
+        """Returns whether a call reads the log of catalog queries, a log type that DuckDB does not know."""
         return (
             name.schema is None
             and name.name.casefold() == "duckdb_logs_parsed"
@@ -131,19 +131,21 @@ class NameResolver:
         )
 
     def _query_columns(
-        self, text: str, place: tuple[str, str] | None, most_expansions: int
+        self, text: str, lake_schema: tuple[str, str] | None, most_expansions: int
     ) -> list[tuple[str, DataType]]:
         self.most_expansions = most_expansions
         try:
             query = parse_query(text)
-            found = self._columns_of(plan_query(query, self, place) if place else plan_or_leave(query, self))
+            columns = self._columns_of(
+                plan_query(query, self, lake_schema) if lake_schema else plan_or_leave(query, self)
+            )
         except ExpansionError:
             raise
         except DuckLakeError:
             return []  # a listed view whose tables are gone
         finally:
             self.most_expansions = MOST_EXPANSIONS
-        return _typed(found)
+        return _typed(columns)
 
     def moment(self, at: op.At | None) -> At:
         """Returns the snapshot id, tag or time of an AT clause."""
@@ -177,18 +179,18 @@ class NameResolver:
 
     def texts(self, query: op.Query) -> Sequence[str]:
         """Returns the rows of a query with one text column."""
-        found: list[str] = self._run(plan_or_leave(query, self)).arrow().column(0).to_pylist()
-        return found
+        texts: list[str] = self._run(plan_or_leave(query, self)).arrow().column(0).to_pylist()
+        return texts
 
     def settings(self) -> Settings:
         """Returns the settings that change the meaning of a query."""
         return self._database.settings(meaningful())
 
-    def place(self, name: op.TableName, at: op.At | None = None) -> Place:
-        return self._lakes.place(name.catalog, name.schema, name.name, self.moment(at))
+    def entry(self, name: op.TableName, at: op.At | None = None) -> NamedEntry:
+        return self._lakes.entry(name.catalog, name.schema, name.name, self.moment(at))
 
     def owns(self, name: op.TableName) -> bool:
-        """Whether a name is in the session's own database, in DuckDB's search order: temp, then the current one."""
+        """Returns whether the session's own database has a name, in DuckDB's search order: temp, then the current one."""
         if self._listing(name) is not None:
             return False
         if name.catalog is not None:
@@ -218,13 +220,13 @@ class NameResolver:
             SqlError: a file in the query cannot be read.
         """
         try:
-            found = self._database.describe(query)
+            columns = self._database.describe(query)
         except BindError:
             return None
-        return [(name, type_or_none(kind)) for name, kind in found]
+        return [(name, type_or_none(kind)) for name, kind in columns]
 
     def is_metadata_table(self, name: op.TableName) -> bool:
-        """Whether a name is a table of a lake's catalog database."""
+        """Returns whether a name is a table of a lake's catalog database."""
         return self._metadata_lake(name) is not None
 
     def _metadata_lake(self, name: op.TableName) -> Lake | None:
@@ -234,32 +236,32 @@ class NameResolver:
     def view(self, name: op.TableName, at: op.At | None) -> StoredView | None:
         """Returns the view with that name; None if there is none."""
         try:
-            place = self.place(name, at)
+            entry = self.entry(name, at)
         except EntryNotFoundError:
             return None
-        view = place.state.find_view(place.schema, place.name)
-        return stored_view(place, view) if view is not None else None
+        view = entry.state.find_view(entry.schema, entry.name)
+        return stored_view(entry, view) if view is not None else None
 
     def macro(self, name: op.TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
         """Returns the macro with that qualified name; None if there is none."""
         try:
-            place = self.place(name)
+            entry = self.entry(name)
         except (EntryNotFoundError, UsageError):
             return None
-        macro = place.state.find_macro(place.schema, place.name, kind)
-        return stored_macro(place, macro) if macro is not None else None
+        macro = entry.state.find_macro(entry.schema, entry.name, kind)
+        return stored_macro(entry, macro) if macro is not None else None
 
-    def macros(self, place: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
+    def macros(self, lake_schema: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
         """Returns the macros of a schema, by default the current one, by kind and folded name."""
-        lake = self._lakes.current if place is None else self._lakes.find(place[0])
+        lake = self._lakes.current if lake_schema is None else self._lakes.find(lake_schema[0])
         if lake is None:
             return {}
         state = self._lakes.state(lake)
-        schema = state.find_schema(self._lakes.current_schema if place is None else place[1])
+        schema = state.find_schema(self._lakes.current_schema if lake_schema is None else lake_schema[1])
         if schema is None or not state.macros:
             return {}
         return {
-            (macro.kind, macro.name.casefold()): stored_macro(Place(lake, state, schema.name, macro.name), macro)
+            (macro.kind, macro.name.casefold()): stored_macro(NamedEntry(lake, state, schema.name, macro.name), macro)
             for macro in state.macros.values()
             if macro.schema_id == schema.schema_id
         }
@@ -276,8 +278,8 @@ class NameResolver:
         """Returns a temporary view over lakes by its name; DuckDB itself resolves all others."""
         if name.schema is not None or not self._views:
             return None
-        found = _VIEW.search(self._database.temporary_view(name.name) or "")
-        return self._views.get(int(found[1])) if found is not None else None
+        view = _VIEW.search(self._database.temporary_view(name.name) or "")
+        return self._views.get(int(view[1])) if view is not None else None
 
     @contextmanager
     def handing_in(self, rows: HandedIn) -> Iterator[None]:
@@ -296,10 +298,10 @@ class NameResolver:
 
         Without a current lake, it falls back to `replacement` if the session's database has no such table.
         """
-        found = self._registered_rows("table", name, self._handed_in.table)
-        if found is None and name.schema is None and self._lakes.at_home and not self._is_here(name):
+        rows = self._registered_rows("table", name, self._handed_in.table)
+        if rows is None and name.schema is None and self._lakes.at_home and not self._is_here(name):
             return self.replacement(name)
-        return found
+        return rows
 
     def replacement(self, name: op.TableName) -> op.TableName | None:
         """Returns the plan's name for a variable or a temporary Spark view; used if no table has the name."""
@@ -325,7 +327,7 @@ class NameResolver:
         return self._by_variable[key]
 
     def _is_here(self, name: op.TableName) -> bool:
-        """Whether the current database, which is no lake, has a table with that name."""
+        """Returns whether the current database, which is no lake, has a table with that name."""
         try:
             self._database.describe(f"FROM {quote_identifier(name.name)}")
         except DuckLakeError:

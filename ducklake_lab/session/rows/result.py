@@ -80,19 +80,6 @@ class RunInfo:
         self.bytes_total += sign * plan.bytes_total
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """A query that runs in process on the first request for its rows.
-
-    Attributes:
-        columns: names and DuckDB's type names.
-        rows: runs the query; returns that many first rows, or all for None.
-    """
-
-    columns: Sequence[tuple[str, str]]
-    rows: Callable[[int | None], pa.Table]
-
-
 class Result:
     """Rows of a query, or the number of rows that a statement changed.
 
@@ -108,58 +95,48 @@ class Result:
         time_zone: the time zone of TIMESTAMPTZ values, as Python values and texts.
 
     Args:
+        rows: the rows in any place; None if the statement has none.
+        types: DuckDB's type names, if lakes lack a type or Spark carries one in another.
         on_spark: returns the same rows as a Spark read of the files, or None; for rows read in process.
-        waiting: computes the rows.
     """
 
     def __init__(
         self,
+        rows: Rows | None = None,
         *,
-        arrow: pa.Table | None = None,
-        frame: DataFrame | None = None,
         types: Sequence[str] | None = None,
         info: RunInfo | None = None,
         engine: SparkEngine | None = None,
         is_query: bool = True,
         on_spark: Callable[[], DataFrame | None] | None = None,
-        waiting: Waiting | None = None,
     ) -> None:
+        self._rows = rows if rows is None or engine is None else rows.run_by(engine)
         self._on_spark = on_spark
-        self._waiting = waiting
-        self._arrow = arrow
-        self._frame = frame
-        self._given: DataFrame | None = None
         self._engine = engine
-        self.time_zone = process_time_zone() if engine is None else engine.time_zone()
+        # computed once: all rows, the first rows, and the DataFrame that `spark` hands out
+        self._table: pa.Table | None = rows.table if isinstance(rows, InMemory) else None
         self._head: pa.Table | None = None
+        self._handed_out: DataFrame | None = None
+        self.time_zone = process_time_zone() if engine is None else engine.time_zone()
         self.info = info or RunInfo()
         self.is_query = is_query
         self.limit: int | None = None
         self.text = ""
         self.grid: Literal["quiet", "open", "none"] | None = None
-        if arrow is not None:
-            self.columns: list[str] = list(arrow.column_names)
-            self.types: list[str] = list(types or (from_field(field).sql() for field in arrow.schema))
-        elif frame is not None:
-            from ducklake_lab.spark.types import from_spark
-
-            self.columns = list(frame.columns)
-            self.types = list(types or (from_spark(field.dataType).sql() for field in frame.schema.fields))
-        elif waiting is not None:
-            self.columns = [name for name, _ in waiting.columns]
-            self.types = [kind for _, kind in waiting.columns]
-        else:
-            self.columns, self.types = [], []
+        self.columns: list[str] = list(rows.names) if rows is not None else []
+        if rows is not None and types is None:
+            types = [kind.sql() for _, kind in rows.columns]
+        self.types: list[str] = list(types or ())
 
     @property
     def in_process(self) -> bool:
-        """Whether the rows are in this process, or will be computed in it."""
-        return self._arrow is not None or self._waiting is not None
+        """Returns whether the rows are in this process, or will be computed in it."""
+        return self._table is not None or (self._rows is not None and not self._rows.is_on_spark)
 
     @property
     def differs_by_run(self) -> bool:
-        """Whether a second computation may give other values, as with `now()` on Spark."""
-        return self._frame is not None and self._arrow is None and differs_by_run(self.text)
+        """Returns whether a second computation may give other values, as with `now()` on Spark."""
+        return self._rows is not None and not self.in_process and differs_by_run(self.text)
 
     def arrow(self) -> pa.Table:
         """Returns all rows as an Arrow table with DuckDB's types, variants as text; computed once."""
@@ -167,28 +144,28 @@ class Result:
 
     def carried(self) -> pa.Table:
         """Returns all rows in the Arrow forms of their types (see model/types.py), for other parts; computed once."""
-        if self._arrow is None:
+        if self._table is None:
             with self._turn():
-                if self._arrow is None:  # another thread may have computed them meanwhile
-                    self._arrow = self._computed()
-        return self._arrow
+                if self._table is None:  # another thread may have computed them meanwhile
+                    self._table = self._computed()
+        return self._table
 
     def head(self, rows: int) -> pa.Table:
         """Returns at most that many first rows in the form of `carried`; computes no more than needed."""
-        found = self._known(rows)
-        if found is None:
+        first = self._computed_already(rows)
+        if first is None:
             with self._turn():
-                found = self._known(rows)
-                if found is None:  # another thread may have computed them meanwhile
-                    found = self._head = self._computed(rows)
-                    if found.num_rows < rows:
-                        self._arrow = found
-        return in_zone(found.slice(0, rows), self.time_zone)
+                first = self._computed_already(rows)
+                if first is None:  # another thread may have computed them meanwhile
+                    first = self._head = self._computed(rows)
+                    if first.num_rows < rows:
+                        self._table = first
+        return in_zone(first.slice(0, rows), self.time_zone)
 
-    def _known(self, rows: int) -> pa.Table | None:
+    def _computed_already(self, rows: int) -> pa.Table | None:
         """Returns the computed rows, if they suffice for that many first rows."""
         head = self._head if self._head is not None and self._head.num_rows >= rows else None
-        return self._arrow if self._arrow is not None else head
+        return self._table if self._table is not None else head
 
     def rows(self) -> Rows:
         """Returns the rows for other statements; computes nothing on Spark."""
@@ -217,23 +194,21 @@ class Result:
     def spark(self) -> DataFrame:
         """Returns a lazy Spark DataFrame of the rows, in the user's session; computes nothing."""
         with self._turn():
-            if self._given is None:
+            if self._handed_out is None:
                 if self._engine is None:
                     raise ValueError("This result holds no rows.")
-                self._given = self._engine.handed_out(self._on_spark_now(self._engine))
-            return self._given
+                self._handed_out = self._engine.handed_out(self._on_spark_now(self._engine))
+            return self._handed_out
 
     def _on_spark_now(self, engine: SparkEngine) -> DataFrame:
-        if self._frame is not None:
+        if isinstance(self._rows, OnSpark):
             # new columns: other results may have columns of the same tables, and be joined with this one
-            return self._frame.toDF(*self._frame.columns)
+            return self._rows.data.toDF(*self._rows.data.columns)
         read = self._on_spark() if self._on_spark is not None else None
         if read is not None:
             return read
-        from ducklake_lab.spark.frames import from_arrow_table
-
         with engine.acting() as spark:
-            return from_arrow_table(spark, self.carried())
+            return InMemory(self.carried()).frame(spark)
 
     def view(self) -> RowsView:
         """Returns the rows for sorting, filtering and paging.
@@ -245,7 +220,7 @@ class Result:
             UsageError: it is not the result of a query, or two of its columns have the same name.
         """
         if not self.text:
-            raise UsageError("Only the rows of a query can be looked through; write AT (VERSION => …) in it, not at=….")
+            raise UsageError("Only the rows of a query can be viewed; write AT (VERSION => …) in it, not at=….")
         # names in SQL are case-insensitive
         name, times = Counter(column.casefold() for column in self.columns).most_common(1)[0]
         if times > 1:
@@ -259,7 +234,7 @@ class Result:
         columns = [
             ViewColumn(name, kind, type_or_none(kind)) for name, kind in zip(self.columns, self.types, strict=True)
         ]
-        head = self._head if self._arrow is None else None
+        head = self._head if self._table is None else None
         # the head does not show whether more rows follow, so its last row is left out
         first = head.slice(0, min(head.num_rows - 1, most)) if head is not None and head.num_rows > 1 else None
         return RowsView("Result", self.text, f"(\n{self.text}\n)", columns, read, self.time_zone, first=first)
@@ -286,20 +261,14 @@ class Result:
 
     def _computed(self, limit: int | None = None) -> pa.Table:
         """Returns the first rows, or all rows."""
+        if self._rows is None:
+            return pa.table({})
         started = time.monotonic()
         try:
-            if self._waiting is not None:
-                return self._waiting.rows(limit).rename_columns(self.columns)
-            if self._frame is None:
-                return pa.table({})
-            assert self._engine is not None  # a caller with a frame also passes its engine
-            from ducklake_lab.spark.frames import to_arrow_table
-
-            with self._engine.running():
-                rows = to_arrow_table(self._frame if limit is None else self._frame.limit(limit))
+            rows = self._rows.arrow() if limit is None else self._rows.head(limit)
         finally:
             self.info.seconds += time.monotonic() - started
-        return _typed_again(rows, self.types)
+        return _typed_again(rows, self.types) if self._rows.is_on_spark else rows
 
 
 def _typed_again(rows: pa.Table, types: Sequence[str]) -> pa.Table:
@@ -321,7 +290,7 @@ def _typed_again(rows: pa.Table, types: Sequence[str]) -> pa.Table:
 
 def count_result(count: int, info: RunInfo) -> Result:
     """Returns the result of a statement that changed rows."""
-    return Result(arrow=pa.table({"Count": pa.array([count], pa.int64())}), info=info, is_query=False)
+    return Result(InMemory(pa.table({"Count": pa.array([count], pa.int64())})), info=info, is_query=False)
 
 
 def nothing(info: RunInfo | None = None) -> Result:

@@ -49,16 +49,16 @@ def save(rows: pa.Table, path: str, time_zone: str) -> None:
     if write is None:
         raise UsageError(f'"{path}" names no kind of file; it must end in {", ".join(_WRITERS)}.')
     local = is_local(path)
-    place = Path(path.removeprefix("file://")).expanduser() if local else None
-    if place is not None and not place.parent.is_dir():
-        raise UsageError(f'"{path}" cannot be written: there is no folder {place.parent}.')
+    local_path = Path(path.removeprefix("file://")).expanduser() if local else None
+    if local_path is not None and not local_path.parent.is_dir():
+        raise UsageError(f'"{path}" cannot be written: there is no folder {local_path.parent}.')
     # first in a file beside it, so that the path has the whole file or none
     try:
-        with TemporaryDirectory(prefix=".ducklake-", dir=place and place.parent) as folder:
+        with TemporaryDirectory(prefix=".ducklake-", dir=local_path and local_path.parent) as folder:
             made = str(Path(folder) / f"rows{ending}")
             write(rows, made, time_zone)
-            if place is not None:
-                os.replace(made, place)
+            if local_path is not None:
+                os.replace(made, local_path)
             else:
                 Storage().upload(made, path, is_new=False)
     except OSError as error:
@@ -83,7 +83,7 @@ def csv_lines(rows: pa.Table, time_zone: str) -> Iterator[str]:
 
 
 def writes_excel() -> bool:
-    """Whether the package that writes Excel files is installed."""
+    """Returns whether the package that writes Excel files is installed."""
     try:
         import openpyxl  # noqa: F401
     except ImportError:
@@ -133,15 +133,15 @@ def _kind(field: pa.Field) -> DataType | None:
         return None
 
 
-def _for_parquet(place: str, kind: DataType) -> str:
+def _for_parquet(value: str, kind: DataType) -> str:
     """Returns SQL of a value in a form that Parquet holds without loss; DuckDB alone would lose digits or zones."""
     if kind.name in ("int128", "uint128"):
-        return f"CAST({place} AS DECIMAL(38,0))"
+        return f"CAST({value} AS DECIMAL(38,0))"
     if kind.name in ("interval", "timetz"):
-        return f"CAST({place} AS VARCHAR)"
+        return f"CAST({value} AS VARCHAR)"
     if kind.is_nested and has_part(kind, ("int128", "uint128", "interval", "timetz")):
-        return through(place, kind, _for_parquet)
-    return place
+        return through(value, kind, _for_parquet)
+    return value
 
 
 def _excel(rows: pa.Table, path: str, time_zone: str) -> None:
@@ -178,12 +178,12 @@ def _excel_columns(rows: pa.Table, time_zone: str) -> Iterator[Sequence[object]]
     for field, column in zip(rows.schema, rows.columns, strict=True):
         kind = _kind(field)
         is_plain = kind is not None and (kind.name == "boolean" or (kind.is_numeric and kind.name != "float32"))
-        found = engine.evaluate(
+        converted = engine.evaluate(
             f"SELECT {'v' if is_plain else 'CAST(v AS VARCHAR)'} AS v FROM seen",
             {"seen": pa.table([column], schema=pa.schema([field.with_name("v")]))},
             time_zone,
         )
-        values = [_excel_value(value, kind) for value in found.column(0).to_pylist()]
+        values = [_excel_value(value, kind) for value in converted.column(0).to_pylist()]
         for at, value in enumerate(values):
             if isinstance(value, str) and len(_escaped(value)) > EXCEL_TEXT:
                 raise UsageError(

@@ -14,13 +14,14 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import read_metadata
 from ducklake_lab.engine.facts import facts_of_rows
 from ducklake_lab.engine.in_process.database import Fetched, SessionDatabase
+from ducklake_lab.engine.on_spark import OnSpark
 from ducklake_lab.engine.placement import Placement, Purpose
-from ducklake_lab.engine.rows import InMemory, Rows
+from ducklake_lab.engine.rows import InMemory, OnDemand, Rows
 from ducklake_lab.engine.scans import Scan
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import BindError, DataFileError, SqlError, TransactionError, UnsupportedFeatureError
+from ducklake_lab.files.duckdb_query import DuckDbQuery
 from ducklake_lab.files.reader import RowQuery
-from ducklake_lab.files.relation import Relation
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.predicates import And, Predicate
@@ -36,7 +37,7 @@ from ducklake_lab.session.rows.feed import plan_call
 from ducklake_lab.session.rows.join_pruning import implied
 from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable, MetadataTable, SystemListing
 from ducklake_lab.session.rows.resolver import NameResolver, plan_or_leave
-from ducklake_lab.session.rows.result import Result, RunInfo, Waiting
+from ducklake_lab.session.rows.result import Result, RunInfo
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_spark_text
@@ -118,7 +119,7 @@ class Sources:
         self._database.describe(plan.duckdb_sql, self.empty(plan), plan.macros)
         info = RunInfo()
         rows = self.run_in_process(plan, {source.view: self.load(source, info, effects="run")})
-        return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine)
+        return Result(InMemory(rows.table), types=rows.types, info=info, engine=self._engine)
 
     def acting(self, query: op.Query, plan: QueryPlan) -> Source | None:
         """Returns the source of a query that only calls a function with effects; None for other queries."""
@@ -149,26 +150,30 @@ class Sources:
         if answer is not None:
             info.files_read = info.bytes_read = 0
             info.placement = Placement("catalog")
-            return Result(arrow=answer.table, types=answer.types, info=info, engine=self._engine)
+            return Result(InMemory(answer.table), types=answer.types, info=info, engine=self._engine)
         if self.placed(plan, loaded, info, purpose).is_here:
             on_spark = partial(self._reading_on_spark, plan, loaded) if info.files_read else None
             on_demand = purpose == "look" and self._engine.placing.runs_on_demand(info.bytes_read)
-            waiting = self._waiting(plan, loaded) if on_demand else None
-            if waiting is not None:
-                return Result(waiting=waiting, info=info, engine=self._engine, on_spark=on_spark)
+            deferred = self._on_demand(plan, loaded) if on_demand else None
+            if deferred is not None:
+                later, kinds = deferred
+                return Result(later, types=kinds, info=info, engine=self._engine, on_spark=on_spark)
             rows = self.run_in_process(plan, loaded)
-            return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine, on_spark=on_spark)
+            return Result(InMemory(rows.table), types=rows.types, info=info, engine=self._engine, on_spark=on_spark)
         self.check_for_spark(plan)
         columns = self._columns_on_spark(plan)
         types = [kind for _, kind in columns] if columns is not None else None
-        return Result(frame=self._named(plan, loaded, columns), types=types, info=info, engine=self._engine)
+        return Result(OnSpark(self._named(plan, loaded, columns)), types=types, info=info, engine=self._engine)
 
-    def _waiting(self, plan: QueryPlan, loaded: Mapping[str, Rows]) -> Waiting | None:
-        """Returns the plan as a query that runs on demand; None if it could give other rows later than now."""
+    def _on_demand(self, plan: QueryPlan, loaded: Mapping[str, Rows]) -> tuple[OnDemand, Sequence[str]] | None:
+        """Returns the rows of a query that runs on demand, and their DuckDB types.
+
+        Returns None if the query could give other rows later than now.
+        """
         of_files = all(isinstance(rows, Scan) for rows in loaded.values()) and len(loaded) == len(plan.sources)
         if not of_files or not plan.bound or differs_by_run(plan.own_sql):
             return None
-        columns = self._described(plan, {view: rows.here().relation for view, rows in loaded.items()})
+        columns = self._described(plan, {view: rows.here().duckdb_query for view, rows in loaded.items()})
         if columns is None:
             return None
         time_zone, types = self._database.time_zone(), [kind for _, kind in columns]
@@ -186,7 +191,7 @@ class Sources:
                     "The transaction whose rows this result shows was rolled back; run the query again."
                 ) from None
 
-        return Waiting(columns, rows)
+        return OnDemand([name for name, _ in columns], rows), types
 
     def _reading_on_spark(self, plan: QueryPlan, loaded: Mapping[str, Rows]) -> DataFrame | None:
         """Returns a lazy DataFrame of a query that ran in process; None if a second run could give other rows."""
@@ -230,31 +235,31 @@ class Sources:
             return None
         columns = [scan.plan.table.column(name) for name in wanted.columns]
         counted = [scan.plan.table.column(name) for name in wanted.counted]
-        known = [column for column in (*columns, *counted) if column is not None]
+        with_stats = [column for column in (*columns, *counted) if column is not None]
         assert isinstance(source.rows, LakeTable)  # only scans have digests
         stats: Mapping[int, Mapping[int, ColumnStats]] = {}
-        if known:
+        if with_stats:
             with source.rows.lake.connect() as connection:
-                ids = {column.column_id for column in known}
+                ids = {column.column_id for column in with_stats}
                 at = self.state(source.rows).snapshot.snapshot_id
                 stats = read_column_stats(connection, scan.plan.table.table_id, ids, at)
-        found = digest(scan.plan, stats, known[: len(columns)], known[len(columns) :], ROWS)
-        return self._database.run(wanted.sql, {wanted.view: found}) if found is not None else None
+        digest_rows = digest(scan.plan, stats, with_stats[: len(columns)], with_stats[len(columns) :], ROWS)
+        return self._database.run(wanted.sql, {wanted.view: digest_rows}) if digest_rows is not None else None
 
     def run_in_process(
         self, plan: QueryPlan, loaded: Mapping[str, Rows], types: Sequence[str] | None = None
     ) -> Fetched:
         """Runs a plan in process; `types` are the column types, if they are known."""
         try:
-            tables = {view: rows.here().relation for view, rows in loaded.items()}
+            tables = {view: rows.here().duckdb_query for view, rows in loaded.items()}
         except UnsupportedFeatureError as error:
             if plan.refusal is None:
                 raise
             raise plan.refusal from error
         try:
-            found = self._database.run(plan.duckdb_sql, tables, types or plan.types, plan.macros)
-            names = [plan.named(name) for name in found.table.column_names]
-            return replace(found, table=found.table.rename_columns(names)) if plan.written else found
+            fetched = self._database.run(plan.duckdb_sql, tables, types or plan.types, plan.macros)
+            names = [plan.named(name) for name in fetched.table.column_names]
+            return replace(fetched, table=fetched.table.rename_columns(names)) if plan.written else fetched
         except BindError as error:
             if isinstance(plan.refusal, BindError) and not plan.bound:
                 raise plan.refusal from error
@@ -275,7 +280,7 @@ class Sources:
         """Returns (name, type) of a query's columns from DuckDB, without running it; None if DuckDB cannot bind it."""
         return self._described(plan, self.empty(plan))
 
-    def _described(self, plan: QueryPlan, tables: Mapping[str, pa.Table | Relation]) -> list[tuple[str, str]] | None:
+    def _described(self, plan: QueryPlan, tables: Mapping[str, pa.Table | DuckDbQuery]) -> list[tuple[str, str]] | None:
         try:
             return [
                 (plan.named(name), kind) for name, kind in self._database.describe(plan.duckdb_sql, tables, plan.macros)
@@ -297,12 +302,12 @@ class Sources:
         if facts_of_rows([rows]).is_fetched or not self._database.is_row_by_row(plan.duckdb_sql, source.view):
             return None
         columns = [(name, type_or_none(kind)) for name, kind in self.columns(plan) or ()]
-        known = tuple((name, kind) for name, kind in columns if kind is not None)
-        if not known or len(known) < len(columns):
+        typed = tuple((name, kind) for name, kind in columns if kind is not None)
+        if not typed or len(typed) < len(columns):
             return None
         if not self._engine.has_workers():
             return None
-        return RowQuery(plan.duckdb_sql, source.view, known, self._database.time_zone())
+        return RowQuery(plan.duckdb_sql, source.view, typed, self._database.time_zone())
 
     def empty(self, plan: QueryPlan) -> dict[str, pa.Table]:
         """Returns the sources of a plan as empty tables."""
@@ -334,7 +339,7 @@ class Sources:
         loaded = {source.view: self.load(source, info) for source in plan.sources}
         # only named parameters: a notebook passes all its variables, and Spark would convert each to a literal
         named = parameters(text, params) if params is not None else None
-        return Result(frame=self.spark_frame(plan, loaded, named, as_user=True), info=info, engine=self._engine)
+        return Result(OnSpark(self.spark_frame(plan, loaded, named, as_user=True)), info=info, engine=self._engine)
 
     def spark_frame(
         self,
@@ -345,8 +350,8 @@ class Sources:
     ) -> DataFrame:
         """Returns a lazy, checked DataFrame of a plan over its sources; `as_user` as in `SparkEngine.query`."""
         local = [source for source in plan.sources if source.kind == "local"]
-        found = {source.view: InMemory(self._database.run(source.query).table) for source in local}
-        return self._engine.query(plan.for_spark(), {**loaded, **found}, params, as_user)
+        local_rows = {source.view: InMemory(self._database.run(source.query).table) for source in local}
+        return self._engine.query(plan.for_spark(), {**loaded, **local_rows}, params, as_user)
 
     def run_frame(self, frame: DataFrame) -> None:
         """Computes all rows of a DataFrame and keeps none."""
@@ -379,11 +384,11 @@ class Sources:
                 and other.plan.bytes_read < rows.plan.bytes_read
                 and any(key.view == view for key in source.keys)
             }
-            found = implied(source.keys, small)
-            if found is not None:
-                known = [found] if source.predicate is None else [source.predicate, found]
+            implied_predicate = implied(source.keys, small)
+            if implied_predicate is not None:
+                terms = [implied_predicate] if source.predicate is None else [source.predicate, implied_predicate]
                 info.forget(rows.plan)
-                loaded[source.view] = self.load(replace(source, predicate=And(tuple(known))), info)
+                loaded[source.view] = self.load(replace(source, predicate=And(tuple(terms))), info)
         return loaded
 
     def load(self, source: Source, info: RunInfo, *, effects: Effects = "refuse") -> Rows:
@@ -399,13 +404,13 @@ class Sources:
             if self.names.is_log(name, source.args):
                 return InMemory(self._database.run(logs.PARSED).table)
             args = [self.names.value(a) for a in source.args]
-            found = self.names.functions.evaluate(
+            answer = self.names.functions.evaluate(
                 name.catalog, name.schema, name.name, args, self.names.values(source.kwargs), effects=effects
             )
-            if not isinstance(found, FeedCall):
-                return InMemory(found)
-            info.note(found.lake.title, self._lakes.state(found.lake, found.end).snapshot.snapshot_id)
-            return plan_call(self._lakes, found, virtual=source.virtual)
+            if not isinstance(answer, FeedCall):
+                return InMemory(answer)
+            info.note(answer.lake.title, self._lakes.state(answer.lake, answer.end).snapshot.snapshot_id)
+            return plan_call(answer, virtual=source.virtual)
         match source.rows:
             case HandedInRows(rows=rows):
                 return rows
@@ -414,11 +419,11 @@ class Sources:
                     return InMemory(read_metadata(lake.database, connection, table))
             case SystemListing(plan=plan):
                 return InMemory(self.run(plan).arrow())
-            case LakeTable() as found:
-                state = self.state(found)
-                scan = self._kept_scan(found, state, source)
+            case LakeTable() as lake_table:
+                state = self.state(lake_table)
+                scan = self._kept_scan(lake_table, state, source)
                 snapshot_id, reads = state.snapshot.snapshot_id, self._lakes.reads
-                info.note(found.lake.title, snapshot_id, uncommitted=reads.is_uncommitted(state))
+                info.note(lake_table.lake.title, snapshot_id, uncommitted=reads.is_uncommitted(state))
                 info.add(scan.plan)
                 return scan
         raise AssertionError(source)  # the planner names no other rows
@@ -430,11 +435,11 @@ class Sources:
         at = (lake, lake.cache.generation, state.snapshot.snapshot_id, self._database.time_zone())
         key = (*at, table, source.predicate, source.virtual, source.located)
         keeps = self._lakes.reads.is_newest(lake, state)
-        found = self._scans.pop(key, None) if keeps else None
-        if found is None:
-            found = Scan(self.scan(lake, state, table, source.predicate), source.virtual, source.located)
-        if keeps and len(found.plan.files) <= _KEPT_FILES:
-            self._scans[key] = found
+        kept = self._scans.pop(key, None) if keeps else None
+        if kept is None:
+            kept = Scan(self.scan(lake, state, table, source.predicate), source.virtual, source.located)
+        if keeps and len(kept.plan.files) <= _KEPT_FILES:
+            self._scans[key] = kept
             while len(self._scans) > _KEPT_SCANS:
                 del self._scans[next(iter(self._scans))]
-        return found
+        return kept

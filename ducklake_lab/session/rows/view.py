@@ -20,8 +20,8 @@ from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.redaction import hide
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
-from ducklake_lab.session.rows import chart
-from ducklake_lab.session.rows.chart import Chart
+from ducklake_lab.session.rows.chart import Chart, draw
+from ducklake_lab.session.rows.chart_choice import Choice, choose
 from ducklake_lab.session.rows.columns import ViewColumn
 
 #: Most rows held in memory for viewing. A larger table is read file by file up to this number.
@@ -107,7 +107,7 @@ class RowsView:
 
     @property
     def partial(self) -> bool:
-        """Whether only some of the rows are held, because there are too many."""
+        """Returns whether only some of the rows are held, because there are too many."""
         return self._all()[1]
 
     @property
@@ -164,12 +164,12 @@ class RowsView:
         if not where and not order:
             self._order = None
             return self.passing
-        found = self.evaluate(
+        sorted_rows = self.evaluate(
             f"SELECT rn FROM (SELECT *, row_number() OVER () - 1 AS rn FROM t) {f'WHERE {where}' if where else ''} "
             f"ORDER BY {f'{order}, ' if order else ''}rn",
             {"t": self.rows},
         )
-        self._order = found.column(0).combine_chunks()
+        self._order = sorted_rows.column(0).combine_chunks()
         return self.passing
 
     def page(self, start: int, count: int) -> pa.Table:
@@ -197,8 +197,8 @@ class RowsView:
 
         if self.partial and not part:
             raise UsageError(
-                f"{self.title} has more than the {self.total:,} rows that are looked through: save(path, part=True) writes "
-                "what passes of them, and COPY (…) TO 'file' with the view's sql all."
+                f"{self.title} has more than the {self.total:,} rows that were read: save(path, part=True) writes "
+                "those that pass, and COPY (…) TO 'file' with the view's sql writes all."
             )
         saving.save(self.page(0, self.passing), os.fspath(path), self.time_zone)
         return self.passing
@@ -239,8 +239,8 @@ class RowsView:
         for name in (x, y, color):
             if name is not None:
                 self.column(name)
-        given = chart.Choice(kind or "", x or "", y, aggregate, color, bins)
-        return chart.draw(self, chart.choose(self.columns, given))
+        given = Choice(kind or "", x or "", y, aggregate, color, bins)
+        return draw(self, choose(self.columns, given))
 
     def plot(
         self,
@@ -290,12 +290,12 @@ class RowsView:
         if kind is not None and number is not None and distinct > _TOP:
             bins = self._bins(number, kind, tables)
         else:
-            found = self.evaluate(
+            frequent = self.evaluate(
                 f"SELECT left(label, 100), n FROM (SELECT v::VARCHAR AS label, count(*) AS n FROM t GROUP BY 1) "
                 f"ORDER BY n DESC, label LIMIT {_TOP}",
                 tables,
             )
-            top = tuple(zip(*(column.to_pylist() for column in found.columns), strict=True))
+            top = tuple(zip(*(column.to_pylist() for column in frequent.columns), strict=True))
         return Profile(name, rows, nulls, distinct, least, most, bins, top)
 
     def _bins(self, number: str, kind: DataType, tables: dict[str, pa.Table]) -> tuple[int, ...]:
@@ -306,43 +306,43 @@ class RowsView:
         if low is None or low == high:
             return ()
         width, bins = equal_bins(low, high, kind, _BINS)
-        found = self.evaluate(
+        counted = self.evaluate(
             f"SELECT least({bin_sql('x', low, width)}, {bins - 1})::INTEGER AS bin, count(*) "
             f"FROM ({numbers}) GROUP BY 1",
             tables,
         )
-        counts = dict(zip(*(column.to_pylist() for column in found.columns), strict=True))
+        counts = dict(zip(*(column.to_pylist() for column in counted.columns), strict=True))
         return tuple(counts.get(at, 0) for at in range(bins))
 
-    def _conditions(self, filters: dict[str, str], search: str, places: Sequence[str]) -> list[str]:
+    def _conditions(self, filters: dict[str, str], search: str, columns: Sequence[str]) -> list[str]:
         """Returns the SQL conditions of the filters and the search.
 
         Args:
-            places: the SQL names of the columns.
+            columns: the SQL names of the columns.
         """
-        conditions = [self._condition(name, text, places[self.column(name)]) for name, text in filters.items()]
+        conditions = [self._condition(name, text, columns[self.column(name)]) for name, text in filters.items()]
         if search.strip():
-            conditions.append("(" + " OR ".join(_has_text(place, search.strip()) for place in places) + ")")
+            conditions.append("(" + " OR ".join(_has_text(column, search.strip()) for column in columns) + ")")
         return conditions
 
-    def _condition(self, name: str, text: str, place: str) -> str:
+    def _condition(self, name: str, text: str, value_sql: str) -> str:
         """Returns the SQL condition of one filter."""
         column = self.columns[self.column(name)]
         plain = text.strip()
         if plain.casefold() in ("null", "is null"):
-            return f"{place} IS NULL"
+            return f"{value_sql} IS NULL"
         if plain.casefold() in ("not null", "is not null"):
-            return f"{place} IS NOT NULL"
+            return f"{value_sql} IS NOT NULL"
         compared = _COMPARISON.fullmatch(plain)
         kind = column.kind
         if compared is None and kind is not None and (kind.is_numeric or kind.name == "boolean"):
             compared = _COMPARISON.fullmatch(f"= {plain}")
         if compared is None:
-            return _has_text(place, plain)
+            return _has_text(value_sql, plain)
         operator, value = compared[1], _unquoted(compared[2].strip())
         if kind is None or kind.is_nested:
-            return f"{place}::VARCHAR {operator} {quote_text(value)}"
-        return f"{place} {operator} {_checked(value, column.name, kind)}"
+            return f"{value_sql}::VARCHAR {operator} {quote_text(value)}"
+        return f"{value_sql} {operator} {_checked(value, column.name, kind)}"
 
     def _repr_html_(self) -> str:
         html: str = hook("view.html")(self)
@@ -356,11 +356,11 @@ def _by_place(rows: pa.Table) -> pa.Table:
     return rows.rename_columns([f"c{at}" for at in range(rows.num_columns)])
 
 
-def _has_text(place: str, part: str) -> str:
+def _has_text(value: str, part: str) -> str:
     """Returns the SQL condition that a value's text contains a part, in any case."""
     # Python and DuckDB fold non-ASCII letters differently
     small = quote_text(part.lower()) if part.isascii() else f"lower({quote_text(part)})"
-    return f"contains(lower({place}::VARCHAR), {small})"
+    return f"contains(lower({value}::VARCHAR), {small})"
 
 
 def table_view(title: str, name: str, plan: ScanPlan, snapshot_id: int, table_rows: int, time_zone: str) -> RowsView:

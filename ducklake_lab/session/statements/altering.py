@@ -38,11 +38,11 @@ def path_to(table: Table, names: Sequence[str]) -> list[Column]:
     """
     path = [existing(table, names[0])]
     for name in names[1:]:
-        found = _child(path[-1], name)
-        if found is None:
+        child = _child(path[-1], name)
+        if child is None:
             hint = did_you_mean(name, (child.name for child in path[-1].children))
             raise BindError(f'{".".join(names)} does not exist: {path[-1].name} has no field "{name}".{hint}')
-        path.append(found)
+        path.append(child)
     return path
 
 
@@ -145,7 +145,7 @@ def rename_column(table: Table, names: Sequence[str], new_name: str, *, keeps_de
             path,
             lambda field: replace(_field_rewritten(field, keeps_defaults), name=new_name, begin_snapshot=None),
         )
-    return with_change(table, path, lambda found: replace(rewritten(found), name=new_name, begin_snapshot=None))
+    return with_change(table, path, lambda old: replace(rewritten(old), name=new_name, begin_snapshot=None))
 
 
 def rewritten(column: Column) -> Column:
@@ -176,8 +176,8 @@ def set_type(table: Table, name: str, target: DataType, next_id: int, *, keeps_d
         return table
     if not column.children:
         _check_wider(column, target)
-        return with_change(table, [column], lambda found: replace(rewritten(found), type=target.name))
-    return with_change(table, [column], lambda found: _evolved(found, target, lambda: next(ids), keeps_defaults))
+        return with_change(table, [column], lambda old: replace(rewritten(old), type=target.name))
+    return with_change(table, [column], lambda old: _evolved(old, target, lambda: next(ids), keeps_defaults))
 
 
 def _check_wider(column: Column, target: DataType) -> None:
@@ -217,4 +217,4 @@ def set_not_null(table: Table, name: str, *, required: bool) -> Table:
     if column.nulls_allowed != required:
         state = "already has a" if required else "has no"
         raise ConstraintError(f"Column {column.name} of {table.name} {state} NOT NULL constraint.")
-    return with_change(table, [column], lambda found: replace(rewritten(found), nulls_allowed=not required))
+    return with_change(table, [column], lambda old: replace(rewritten(old), nulls_allowed=not required))

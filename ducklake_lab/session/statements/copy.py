@@ -96,15 +96,15 @@ class Copying:
 
     def from_file(self, statement: op.CopyFrom) -> Result:
         """Runs COPY lake.table FROM; returns the number of inserted rows. DuckDB reads the file as for such a table."""
-        table = self._sources.names.place(statement.table).table()
+        table = self._sources.names.entry(statement.table).table()
         chosen = _chosen(table.columns, statement.columns)
         name = f"ducklake_copy_{next(_numbers)}"
         kinds = [(column.name, column.data_type) for column in chosen]
         definitions = ", ".join(f"{quote_identifier(n)} {kind.sql()}" for n, kind in kinds)
         self._database.run(f"CREATE TEMP TABLE {name} ({definitions})")
         try:
-            with _readable(statement.path) as place:
-                path = quote_text(place)
+            with _readable(statement.path) as local_path:
+                path = quote_text(local_path)
                 self._database.run(f"COPY temp.main.{name} FROM {path} {statement.options}")
             rows = self._database.run(f"FROM temp.main.{name}")
         finally:
@@ -119,7 +119,7 @@ class Copying:
 
 def _counted(rows: pa.Table, info: RunInfo) -> Result:
     if rows.column_names != ["Count"]:
-        return Result(arrow=rows, info=info)
+        return Result(InMemory(rows), info=info)
     return count_result(rows.column(0)[0].as_py(), info)
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.engine.in_process.database import SessionDatabase
+from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation, MacroParameter
 from ducklake_lab.model.quoting import path_title, quote_identifier, quote_text
@@ -57,26 +58,26 @@ def copy_database(
     source = lakes.find(statement.source)
     if source is None and lakes.find(statement.target) is None:
         rows = database.run(sql).table
-        return nothing() if statement.entries else Result(arrow=rows, is_query=False)
-    found = _of_lake(lakes, source, statement.target) if source is not None else _of_own(database, statement.source)
+        return nothing() if statement.entries else Result(InMemory(rows), is_query=False)
+    contents = _of_lake(lakes, source, statement.target) if source is not None else _of_own(database, statement.source)
     target = quote_identifier(statement.target)
     counts: list[int] = []
     with _transaction(transactions):
         if statement.entries:
-            for schema in found.schemas:
+            for schema in contents.schemas:
                 _run(run, f"CREATE SCHEMA IF NOT EXISTS {target}.{schema}")
-        for schema, name, create in found.tables:
+        for schema, name, create in contents.tables:
             if statement.entries:
                 _run(run, create.replace("{}", target, 1))
             if statement.rows:
                 rows = f"INSERT INTO {target}.{schema}.{name} FROM {quote_identifier(statement.source)}.{schema}.{name}"
                 counts.append(int(_run(run, rows).fetchall()[0][0]))
         if statement.entries:
-            for create in found.others:
+            for create in contents.others:
                 _run(run, create.replace("{}", target, 1))
     if statement.entries:
         return nothing()
-    return Result(arrow=pa.table({"Count": pa.array(counts or [0], pa.int64())}), is_query=False)
+    return Result(InMemory(pa.table({"Count": pa.array(counts or [0], pa.int64())})), is_query=False)
 
 
 def _run(run: Run, sql: str) -> Result:
@@ -106,24 +107,24 @@ def _of_lake(lakes: Lakes, lake: Lake, target: str) -> _Database:
         raise UnsupportedFeatureError(
             f"COPY FROM DATABASE cannot copy the nested schema {path_title(nested.name)}; create its tables by CREATE TABLE AS."
         )
-    found = _Database([quote_identifier(schema.parts[-1]) for schema in state.schemas.values()])
+    contents = _Database([quote_identifier(schema.parts[-1]) for schema in state.schemas.values()])
     for table in state.tables.values():
         schema = quote_identifier(state.schema_of(table).parts[-1])
         create = create_table_sql(table, f"{{}}.{schema}.", quote_identifier)
-        found.tables.append((schema, quote_identifier(table.name), create))
+        contents.tables.append((schema, quote_identifier(table.name), create))
     for macro in state.macros.values():
-        place = f"{{}}.{quote_identifier(state.schema_of(macro).parts[-1])}.{quote_identifier(macro.name)}"
+        path = f"{{}}.{quote_identifier(state.schema_of(macro).parts[-1])}.{quote_identifier(macro.name)}"
         bodies = ", ".join(_overload(part, macro.kind) for part in macro.implementations)
-        found.others.append(f"CREATE MACRO {place}{bodies}")
+        contents.others.append(f"CREATE MACRO {path}{bodies}")
     for view in sorted(state.views.values(), key=lambda view: view.view_id):
-        place = f"{{}}.{quote_identifier(state.schema_of(view).parts[-1])}.{quote_identifier(view.name)}"
-        found.others.append(_create_view(place, view.column_names, resolved(view.sql, target)))
-    return found
+        path = f"{{}}.{quote_identifier(state.schema_of(view).parts[-1])}.{quote_identifier(view.name)}"
+        contents.others.append(_create_view(path, view.column_names, resolved(view.sql, target)))
+    return contents
 
 
-def _create_view(place: str, columns: tuple[str, ...], sql: str) -> str:
+def _create_view(path: str, columns: tuple[str, ...], sql: str) -> str:
     names = f" ({', '.join(map(quote_identifier, columns))})" if columns else ""
-    return f"CREATE VIEW {place}{names} AS {sql}"
+    return f"CREATE VIEW {path}{names} AS {sql}"
 
 
 def _overload(part: MacroImplementation, kind: str) -> str:
@@ -149,14 +150,14 @@ def _of_own(database: SessionDatabase, name: str) -> _Database:
         raise BindError(
             f"{first['table_name']} has a {first['constraint_type']} constraint; lakes have NOT NULL and DEFAULT only."
         )
-    found = _Database()
+    contents = _Database()
     for row in database.run(f"SELECT schema_name FROM duckdb_schemas() WHERE {where}").table.to_pylist():
         if row["schema_name"] not in ("information_schema", "pg_catalog"):
-            found.schemas.append(quote_identifier(row["schema_name"]))
+            contents.schemas.append(quote_identifier(row["schema_name"]))
     for row in _rows(database, f"schema_name, table_name, sql FROM duckdb_tables() WHERE {where} AND NOT internal"):
         schema, table = quote_identifier(row["schema_name"]), quote_identifier(row["table_name"])
         columns = row["sql"][row["sql"].index("(") :].rstrip("; \n")
-        found.tables.append((schema, table, f"CREATE TABLE {{}}.{schema}.{table}{columns}"))
+        contents.tables.append((schema, table, f"CREATE TABLE {{}}.{schema}.{table}{columns}"))
     for row in _rows(
         database,
         "schema_name, function_name, function_type, parameters <> [] AS has_parameters, macro_definition "
@@ -167,17 +168,17 @@ def _of_own(database: SessionDatabase, name: str) -> _Database:
                 f"The macro {row['function_name']} cannot be copied from {name}: DuckDB does not tell the defaults of "
                 "its parameters; drop it, and create it in the target."
             )
-        place = f"{{}}.{quote_identifier(row['schema_name'])}.{quote_identifier(row['function_name'])}"
+        path = f"{{}}.{quote_identifier(row['schema_name'])}.{quote_identifier(row['function_name'])}"
         what = "TABLE " if row["function_type"] == "table_macro" else ""
-        found.others.append(f"CREATE MACRO {place}() AS {what}{row['macro_definition']}")
+        contents.others.append(f"CREATE MACRO {path}() AS {what}{row['macro_definition']}")
     for row in _rows(
         database, f"schema_name, view_name, sql FROM duckdb_views() WHERE {where} AND NOT internal ORDER BY view_oid"
     ):
         view = parse(row["sql"])[0].operation
         assert isinstance(view, op.CreateView)
-        place = f"{{}}.{quote_identifier(row['schema_name'])}.{quote_identifier(row['view_name'])}"
-        found.others.append(_create_view(place, view.columns, view.sql))
-    return found
+        path = f"{{}}.{quote_identifier(row['schema_name'])}.{quote_identifier(row['view_name'])}"
+        contents.others.append(_create_view(path, view.columns, view.sql))
+    return contents
 
 
 def _rows(database: SessionDatabase, selection: str) -> list[dict[str, str]]:

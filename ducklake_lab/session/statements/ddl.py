@@ -18,7 +18,7 @@ from ducklake_lab.model.quoting import path_parts, schema_path
 from ducklake_lab.model.transforms import parse_transform
 from ducklake_lab.model.types import NESTED
 from ducklake_lab.session.functions import options
-from ducklake_lab.session.names.attached_lakes import Place
+from ducklake_lab.session.names.attached_lakes import NamedEntry
 from ducklake_lab.session.statements import altering
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
@@ -103,7 +103,7 @@ class Ddl:
 
     def create_table(
         self,
-        place: Place,
+        entry: NamedEntry,
         columns: Sequence[Column],
         *,
         replace_existing: bool = False,
@@ -112,47 +112,47 @@ class Ddl:
         """Creates a table in the transaction that is open for writing; returns the table."""
         transaction = self._lakes.transaction
         assert transaction is not None  # every caller is inside writing()
-        schema = transaction.state.schema(place.schema)
-        existing = transaction.state.find_table(schema.name, place.name)
+        schema = transaction.state.schema(entry.schema)
+        existing = transaction.state.find_table(schema.name, entry.name)
         if existing is not None and replace_existing:
             transaction.drop_table(existing)
-        table = transaction.create_table(schema, place.name, columns)
+        table = transaction.create_table(schema, entry.name, columns)
         if partitioned_by:
-            fields = _partition_fields(table, partitioned_by, place.lake.version)
+            fields = _partition_fields(table, partitioned_by, entry.lake.version)
             table = replace(table, partition=transaction.new_partition(fields))
             transaction.replace_table(table)
         return table
 
-    def drop_table(self, place: Place, *, if_exists: bool) -> None:
-        if if_exists and place.find() is None and place.state.find_view(place.schema, place.name) is None:
+    def drop_table(self, entry: NamedEntry, *, if_exists: bool) -> None:
+        if if_exists and entry.find() is None and entry.state.find_view(entry.schema, entry.name) is None:
             return
-        with self._transactions.writing(place.lake) as transaction:
-            transaction.drop_table(transaction.state.table(place.schema, place.name))
+        with self._transactions.writing(entry.lake) as transaction:
+            transaction.drop_table(transaction.state.table(entry.schema, entry.name))
 
-    def alter(self, place: Place, statement: op.Operation, has_nulls: HasNulls) -> None:
+    def alter(self, entry: NamedEntry, statement: op.Operation, has_nulls: HasNulls) -> None:
         """Runs an ALTER TABLE.
 
         Args:
             has_nulls: whether a column of the table is NULL in some row.
         """
-        if getattr(statement, "if_exists", False) and place.find() is None:
+        if getattr(statement, "if_exists", False) and entry.find() is None:
             return
-        with self._transactions.writing(place.lake) as transaction:
-            table = transaction.state.table(place.schema, place.name)
+        with self._transactions.writing(entry.lake) as transaction:
+            table = transaction.state.table(entry.schema, entry.name)
             changed = self._altered(transaction, table, statement, has_nulls)
             if changed != table:
                 _check_encrypted(transaction, table, changed)
                 transaction.replace_table(changed)
 
-    def set_options(self, place: Place, statement: op.SetOptions, values: Mapping[str, object]) -> None:
+    def set_options(self, entry: NamedEntry, statement: op.SetOptions, values: Mapping[str, object]) -> None:
         """Sets options of a table, like `set_option`; makes no snapshot."""
-        if not (statement.if_exists and place.find() is None):
-            options.store(self._transactions, place.lake, options.scope_of_table(place.table()), values)
+        if not (statement.if_exists and entry.find() is None):
+            options.store(self._transactions, entry.lake, options.scope_of_table(entry.table()), values)
 
-    def reset_options(self, place: Place, statement: op.ResetOptions) -> None:
+    def reset_options(self, entry: NamedEntry, statement: op.ResetOptions) -> None:
         """Removes options of a table, so that those of its schema or lake apply; makes no snapshot."""
-        if not (statement.if_exists and place.find() is None):
-            options.reset(self._transactions, place.lake, options.scope_of_table(place.table()), statement.names)
+        if not (statement.if_exists and entry.find() is None):
+            options.reset(self._transactions, entry.lake, options.scope_of_table(entry.table()), statement.names)
 
     def _altered(self, transaction: Transaction, table: Table, statement: op.Operation, has_nulls: HasNulls) -> Table:
         match statement:
@@ -177,7 +177,7 @@ class Ddl:
             case op.SetDefault():
                 column = altering.existing(table, statement.column)
                 return altering.with_change(
-                    table, [column], lambda found: _with_default(found, statement.default, statement.default_type)
+                    table, [column], lambda old: _with_default(old, statement.default, statement.default_type)
                 )
             case op.SetNotNull():
                 changed = altering.set_not_null(table, statement.column, required=statement.required)
@@ -249,7 +249,7 @@ def _rename_column(transaction: Transaction, table: Table, statement: op.RenameC
 
 
 def _keeps_defaults(transaction: Transaction) -> bool:
-    """Whether a struct field keeps its defaults when its name or type changes."""
+    """Returns whether a struct field keeps its defaults when its name or type changes."""
     return versions.is_since(transaction.lake.version, "1.1")
 
 

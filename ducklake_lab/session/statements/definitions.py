@@ -9,7 +9,7 @@ from functools import partial
 from ducklake_lab.duckdb import canonical
 from ducklake_lab.errors import BindError, EntryExistsError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.model.entries import MacroImplementation, MacroParameter, View
-from ducklake_lab.session.names.attached_lakes import Place
+from ducklake_lab.session.names.attached_lakes import NamedEntry
 from ducklake_lab.session.names.stored_definitions import portable
 from ducklake_lab.session.names.system_tables import ViewColumn
 from ducklake_lab.session.statements.macro_checks import check_parameters
@@ -24,12 +24,12 @@ class Definitions:
     def __init__(
         self,
         transactions: Transactions,
-        place: Callable[[op.TableName], Place],
+        entry: Callable[[op.TableName], NamedEntry],
         view_columns: Callable[..., list[ViewColumn]],
     ) -> None:
         self._transactions = transactions
         self._lakes = transactions.lakes
-        self._place = place
+        self._entry = entry
         self._view_columns = partial(view_columns, stored=True)
 
     def create_view(self, statement: op.CreateView, check: Callable[[], None]) -> None:
@@ -38,32 +38,32 @@ class Definitions:
         Args:
             check: raises if the query cannot be bound.
         """
-        place = self._place(statement.name)
-        existing = place.state.find_view(place.schema, place.name)
+        entry = self._entry(statement.name)
+        existing = entry.state.find_view(entry.schema, entry.name)
         if existing is not None and statement.if_not_exists:
             return
         check()
         text = canonical.query_text(statement.sql)
-        with self._transactions.writing(place.lake) as transaction:
-            schema = transaction.state.schema(place.schema)
+        with self._transactions.writing(entry.lake) as transaction:
+            schema = transaction.state.schema(entry.schema)
             if existing is not None and statement.replace:
                 transaction.state = transaction.state.without_view(existing.view_id)
-            transaction.create_view(schema, place.name, portable(text, place.lake.alias), statement.columns)
+            transaction.create_view(schema, entry.name, portable(text, entry.lake.alias), statement.columns)
 
     def drop_view(self, statement: op.DropView) -> None:
-        place = self._place(statement.name)
-        if statement.if_exists and place.state.find_view(place.schema, place.name) is None and place.find() is None:
+        entry = self._entry(statement.name)
+        if statement.if_exists and entry.state.find_view(entry.schema, entry.name) is None and entry.find() is None:
             return
-        with self._transactions.writing(place.lake) as transaction:
-            view = transaction.state.view(place.schema, place.name)
+        with self._transactions.writing(entry.lake) as transaction:
+            view = transaction.state.view(entry.schema, entry.name)
             transaction.state = transaction.state.without_view(view.view_id)
 
     def rename_view(self, statement: op.RenameView) -> None:
-        place = self._place(statement.view)
-        if statement.if_exists and place.state.find_view(place.schema, place.name) is None:
+        entry = self._entry(statement.view)
+        if statement.if_exists and entry.state.find_view(entry.schema, entry.name) is None:
             return
-        with self._transactions.writing(place.lake) as transaction:
-            view = transaction.state.view(place.schema, place.name)
+        with self._transactions.writing(entry.lake) as transaction:
+            view = transaction.state.view(entry.schema, entry.name)
             if statement.new_name.casefold() != view.name.casefold():
                 transaction.check_name_is_free(transaction.state.schema_of(view), statement.new_name)
             transaction.replace_view(replace(view, name=statement.new_name))
@@ -74,47 +74,47 @@ class Definitions:
         Args:
             check: raises if a body cannot be bound.
         """
-        place = self._place(statement.name)
-        existing = place.state.find_macro(place.schema, place.name, statement.kind)
+        entry = self._entry(statement.name)
+        existing = entry.state.find_macro(entry.schema, entry.name, statement.kind)
         if existing is not None and statement.if_not_exists:
             return
         if existing is not None and not statement.replace:
             what = "Macro Function" if statement.kind == "scalar" else "Table Macro Function"
-            raise EntryExistsError(f'{what} with name "{place.name}" already exists; use CREATE OR REPLACE.')
+            raise EntryExistsError(f'{what} with name "{entry.name}" already exists; use CREATE OR REPLACE.')
         check_parameters(statement)
         implementations = [_implementation(overload, statement.kind) for overload in statement.overloads]
         check(implementations)
-        with self._transactions.writing(place.lake) as transaction:
-            schema = transaction.state.schema(place.schema)
+        with self._transactions.writing(entry.lake) as transaction:
+            schema = transaction.state.schema(entry.schema)
             if existing is not None:
                 transaction.state = transaction.state.without_macro(existing.macro_id)
-            transaction.create_macro(schema, place.name, statement.kind, implementations)
+            transaction.create_macro(schema, entry.name, statement.kind, implementations)
 
     def drop_macro(self, statement: op.DropMacro) -> None:
-        place = self._place(statement.name)
-        macro = place.state.find_macro(place.schema, place.name, statement.kind)
+        entry = self._entry(statement.name)
+        macro = entry.state.find_macro(entry.schema, entry.name, statement.kind)
         if macro is None:
             if statement.if_exists:
                 return
-            known = [m.name for m in place.state.macros.values() if m.kind == statement.kind]
+            names = [m.name for m in entry.state.macros.values() if m.kind == statement.kind]
             what = "macro" if statement.kind == "scalar" else "table macro"
-            raise BindError(f'The {what} "{place.name}" does not exist.{did_you_mean(place.name, known)}')
-        with self._transactions.writing(place.lake) as transaction:
+            raise BindError(f'The {what} "{entry.name}" does not exist.{did_you_mean(entry.name, names)}')
+        with self._transactions.writing(entry.lake) as transaction:
             transaction.state = transaction.state.without_macro(macro.macro_id)
 
     def comment(self, statement: op.Comment) -> None:
-        place = self._place(statement.name)
-        seen = place.state.find_view(place.schema, place.name)
+        entry = self._entry(statement.name)
+        seen = entry.state.find_view(entry.schema, entry.name)
         if statement.column is not None and seen is not None:
-            self._comment_view_column(place, seen, statement.column, statement.text)
+            self._comment_view_column(entry, seen, statement.column, statement.text)
             return
-        with self._transactions.writing(place.lake) as transaction:
+        with self._transactions.writing(entry.lake) as transaction:
             state = transaction.state
             if statement.kind == "view":
-                view = state.view(place.schema, place.name)
+                view = state.view(entry.schema, entry.name)
                 transaction.replace_view(replace(view, comment=statement.text))
                 return
-            table = state.table(place.schema, place.name)
+            table = state.table(entry.schema, entry.name)
             if statement.column is None:
                 transaction.replace_table(replace(table, comment=statement.text))
                 return
@@ -126,11 +126,11 @@ class Definitions:
             columns = tuple(noted if c.column_id == column.column_id else c for c in table.columns)
             transaction.replace_table(replace(table, columns=columns))
 
-    def _comment_view_column(self, place: Place, view: View, name: str, text: str | None) -> None:
+    def _comment_view_column(self, entry: NamedEntry, view: View, name: str, text: str | None) -> None:
         """Stores a comment under the column's name in the view's query."""
-        place.lake.check_has("comments of view columns", "1.1")
-        title = place.state.qualified_name(view)
-        columns = self._view_columns(place.lake, place.state.schema_of(view), view)
+        entry.lake.check_has("comments of view columns", "1.1")
+        title = entry.state.qualified_name(view)
+        columns = self._view_columns(entry.lake, entry.state.schema_of(view), view)
         if not columns:
             raise BindError(f"The columns of {title} are not known: its query cannot be bound.")
         column = next((column for column in columns if column.name.casefold() == name.casefold()), None)
@@ -147,7 +147,7 @@ class Definitions:
                 f'"{column.stored}", by which a lake keeps it.'
             )
         others = {key: value for key, value in view.column_comments.items() if key.casefold() != folded}
-        with self._transactions.writing(place.lake) as transaction:
+        with self._transactions.writing(entry.lake) as transaction:
             transaction.replace_view(replace(view, column_comments={**others, column.stored: text}))
 
 

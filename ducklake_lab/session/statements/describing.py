@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pyarrow as pa
 
 from ducklake_lab.engine.in_process.database import SessionDatabase
+from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.errors import BindError, EntryNotFoundError
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.quoting import quote_identifier, quote_text, schema_path
@@ -84,10 +85,10 @@ class Describing:
         except (BindError, EntryNotFoundError):
             name = statement.table.name
             value = f"SELECT value AS {quote_identifier(name)} FROM duckdb_settings()"
-            found = self._database.run(f"{value} WHERE lower(name) = {quote_text(name.casefold())}")
-            if not found.table.num_rows:
+            setting = self._database.run(f"{value} WHERE lower(name) = {quote_text(name.casefold())}")
+            if not setting.table.num_rows:
                 raise
-            return Result(arrow=found.table, types=found.types)
+            return Result(InMemory(setting.table), types=setting.types)
 
     def _describe(self, statement: op.Describe) -> Result:
         table = self._table(statement.table) if statement.table is not None else None
@@ -98,11 +99,11 @@ class Describing:
             plan = self._sources.plan(query)
             if isinstance(plan.refusal, BindError):
                 raise plan.refusal
-            found = self._sources.columns(plan)
-            if found is None:
+            columns = self._sources.columns(plan)
+            if columns is None:
                 result = self._sources.run(plan, describe=True)
-                found = list(zip(result.columns, result.types, strict=True))
-            rows = [(name, str(kind), True, None) for name, kind in found]
+                columns = list(zip(result.columns, result.types, strict=True))
+            rows = [(name, str(kind), True, None) for name, kind in columns]
         return described(rows)
 
     def _table(self, name: op.TableName) -> Table | None:
@@ -110,12 +111,12 @@ class Describing:
         names = self._sources.names
         if names.handed_in(name) or names.temporary_view(name) or names.owns(name) or names.is_metadata_table(name):
             return None
-        place = names.place(name)
-        if place.find() is None and (
-            place.state.find_view(place.schema, place.name) is not None or names.replacement(name) is not None
+        entry = names.entry(name)
+        if entry.find() is None and (
+            entry.state.find_view(entry.schema, entry.name) is not None or names.replacement(name) is not None
         ):
             return None
-        return place.table()
+        return entry.table()
 
 
 def described(columns: Iterable[tuple[str, str, bool, str | None]]) -> Result:
@@ -123,15 +124,17 @@ def described(columns: Iterable[tuple[str, str, bool, str | None]]) -> Result:
     rows = list(columns)
     nulls = pa.nulls(len(rows), pa.string())
     return Result(
-        arrow=pa.table(
-            {
-                "column_name": [row[0] for row in rows],
-                "column_type": [row[1] for row in rows],
-                "null": ["YES" if row[2] else "NO" for row in rows],
-                "key": nulls,
-                "default": pa.array([row[3] for row in rows], pa.string()),
-                "extra": nulls,
-            }
+        InMemory(
+            pa.table(
+                {
+                    "column_name": [row[0] for row in rows],
+                    "column_type": [row[1] for row in rows],
+                    "null": ["YES" if row[2] else "NO" for row in rows],
+                    "key": nulls,
+                    "default": pa.array([row[3] for row in rows], pa.string()),
+                    "extra": nulls,
+                }
+            )
         )
     )
 

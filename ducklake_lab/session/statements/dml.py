@@ -24,7 +24,7 @@ from ducklake_lab.model.entries import Table
 from ducklake_lab.model.staged import ROW_ID
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.scan.visible_counts import live_rows
-from ducklake_lab.session.names.attached_lakes import Lakes, Place
+from ducklake_lab.session.names.attached_lakes import Lakes, NamedEntry
 from ducklake_lab.session.names.stored_definitions import with_plain_sort_keys
 from ducklake_lab.session.rows.result import RunInfo
 from ducklake_lab.session.rows.sources import Sources
@@ -132,8 +132,8 @@ class Dml:
         scan = next(rows.plan for rows in loaded.values() if isinstance(rows, Scan) and rows.virtual)
         target, few = self.target(table), self.few(table)
         if self._sources.placed(plan, loaded, info, "change").is_here:
-            found = self._sources.run_in_process(plan, loaded).table
-            yield Matched(target, scan, InMemory(found), found.num_rows, few)
+            matched_rows = self._sources.run_in_process(plan, loaded).table
+            yield Matched(target, scan, InMemory(matched_rows), matched_rows.num_rows, few)
             return
         frame = (self._in_workers(plan, scan, loaded) or self._on_spark(plan, loaded)).persist()
         try:
@@ -172,7 +172,7 @@ class Dml:
         records = {file.data_file.data_file_id: file.data_file.record_count for file in matched.scan.files}
         self._transaction.delete_from_files(table, deletes, records)
 
-    def truncate(self, place: Place, table: Table) -> int:
+    def truncate(self, place: NamedEntry, table: Table) -> int:
         """Deletes all rows without reading any; returns their number."""
         plan = self._sources.scan(place.lake, place.state, table)
         row_ids = plan.inlined.rows.column(ROW_ID).to_pylist() if plan.inlined is not None else []

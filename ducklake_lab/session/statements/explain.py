@@ -54,14 +54,14 @@ def explain(operation: op.Operation, sources: Sources, *, analyze: bool = False)
             lines.append(f"{source.name}: snapshot {_snapshot(sources, source, info)}, answered by the catalog")
             info.files_read = info.bytes_read = 0
         elif isinstance(rows, Scan):
-            found = rows.plan
+            scan_plan = rows.plan
             # DuckDB's name of the operator
-            scan = "TABLE_SCAN " if found.files else ""
-            inlined = found.inlined.rows.num_rows if found.inlined is not None else 0
-            deletes = sum(file.has_deletes for file in found.files)
+            scan = "TABLE_SCAN " if scan_plan.files else ""
+            inlined = scan_plan.inlined.rows.num_rows if scan_plan.inlined is not None else 0
+            deletes = sum(file.has_deletes for file in scan_plan.files)
             lines.append(
-                f"{scan}{source.name}: snapshot {_snapshot(sources, source, info)}, reads {len(found.files)} of {found.files_total} files "
-                f"({found.bytes_read:,} of {found.bytes_total:,} bytes, {deletes} with deletes) and {inlined} inlined rows"
+                f"{scan}{source.name}: snapshot {_snapshot(sources, source, info)}, reads {len(scan_plan.files)} of {scan_plan.files_total} files "
+                f"({scan_plan.bytes_read:,} of {scan_plan.bytes_total:,} bytes, {deletes} with deletes) and {inlined} inlined rows"
             )
             if source.predicate is not None:
                 lines.append(f"  files skipped by {source.predicate}")
@@ -90,7 +90,7 @@ def explain(operation: op.Operation, sources: Sources, *, analyze: bool = False)
 
 
 def _explained(key: str, lines: list[str], info: RunInfo | None = None) -> Result:
-    return Result(arrow=pa.table({"explain_key": [key], "explain_value": ["\n".join(lines)]}), info=info)
+    return Result(InMemory(pa.table({"explain_key": [key], "explain_value": ["\n".join(lines)]})), info=info)
 
 
 def _snapshot(sources: Sources, source: Source, info: RunInfo) -> str:
@@ -111,9 +111,9 @@ def _plan(operation: op.Operation, sources: Sources) -> QueryPlan:
         case op.Query():
             return sources.plan(operation)
         case op.Insert():
-            return plan_insert(operation, sources.names.place(operation.table).table().columns, sources.names)
+            return plan_insert(operation, sources.names.entry(operation.table).table().columns, sources.names)
         case op.Update():
-            return plan_update(operation, sources.names.place(operation.table).table().columns, sources.names)
+            return plan_update(operation, sources.names.entry(operation.table).table().columns, sources.names)
         case op.Delete():
             return plan_delete(operation, sources.names)
         case op.CreateTable() if operation.query is not None:

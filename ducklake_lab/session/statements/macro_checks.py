@@ -44,8 +44,8 @@ def check_bodies(sources: Sources, statement: op.CreateMacro, implementations: S
     Raises:
         BindError: a body names an unknown table, column, function or type.
     """
-    place = sources.names.place(statement.name)
-    macro = StoredMacro(place.name, tuple(implementations), place.lake.alias, place.schema)
+    entry = sources.names.entry(statement.name)
+    macro = StoredMacro(entry.name, tuple(implementations), entry.lake.alias, entry.schema)
     for implementation in implementations:
         try:
             query = sample_call(macro, implementation, table=statement.kind == "table")

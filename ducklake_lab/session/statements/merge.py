@@ -25,8 +25,8 @@ def merge(dml: Dml, table: Table, plan: QueryPlan) -> int:
     with dml.matching(table, plan) as matched:
         counts = matched.rows.counts(ACTION)
         if counts.get("error"):
-            (found,) = _fetch(matched, _ERROR)
-            message = found["m"] or "a row meets the condition of WHEN … THEN ERROR."
+            (row,) = _fetch(matched, _ERROR)
+            message = row["m"] or "a row meets the condition of WHEN … THEN ERROR."
             raise ConstraintError(f"MERGE INTO {table.name}: {message}")
         if counts.get("update", 0) + counts.get("delete", 0) > 1 and _fetch(matched, _TWICE):
             raise ConstraintError(
@@ -56,5 +56,5 @@ def _fetch(matched: Matched, sql: str) -> list[dict[str, Any]]:
 def _part(matched: Matched, actions: Sequence[str], counts: dict[str, int]) -> Matched:
     """Returns the rows of some actions, without the action columns; fetches them if they are few."""
     count = sum(counts.get(action, 0) for action in actions)
-    found = matched.rows.pick(ACTION, actions, (ACTION, MESSAGE))
-    return replace(matched, count=count, rows=found.here() if count <= matched.few else found)
+    rows = matched.rows.pick(ACTION, actions, (ACTION, MESSAGE))
+    return replace(matched, count=count, rows=rows.here() if count <= matched.few else rows)

@@ -2,90 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 
 import pyarrow as pa
 
-from ducklake_lab.engine.facts import facts_of_rows
 from ducklake_lab.engine.in_process.database import SessionDatabase
-from ducklake_lab.engine.in_process.literal_rows import literal_rows
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.errors import (
-    BindError,
-    EntryExistsError,
-    EntryNotFoundError,
-    UnsupportedFeatureError,
-    did_you_mean,
-)
+from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.maintenance import checkpoint
-from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.quoting import quote_identifier, quoted_path
-from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions import FeedCall
-from ducklake_lab.session.names.attached_lakes import Place
 from ducklake_lab.session.names.secrets import Secrets
 from ducklake_lab.session.rows import logs
 from ducklake_lab.session.rows.feed import feed_result, plan_call
-from ducklake_lab.session.rows.result import Result, RunInfo, count_result, nothing
+from ducklake_lab.session.rows.result import Result, RunInfo, nothing
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.copy import Copying
 from ducklake_lab.session.statements.copy_database import copy_database
-from ducklake_lab.session.statements.ddl import Ddl, build_columns
-from ducklake_lab.session.statements.defaults import with_defaults
+from ducklake_lab.session.statements.ddl import Ddl
 from ducklake_lab.session.statements.definitions import Definitions
 from ducklake_lab.session.statements.describing import Describing
-from ducklake_lab.session.statements.dml import Dml
 from ducklake_lab.session.statements.explain import explain
 from ducklake_lab.session.statements.macro_checks import check_bodies
-from ducklake_lab.session.statements.merge import merge
+from ducklake_lab.session.statements.row_statements import RowStatements
 from ducklake_lab.session.statements.session_database import LocalStatements
 from ducklake_lab.session.transactions.rerunning import until_committed
 from ducklake_lab.session.transactions.transactions import Transactions
-from ducklake_lab.sql import (
-    QueryPlan,
-    parse,
-    parse_query,
-    plan_delete,
-    plan_in_process,
-    plan_insert,
-    plan_merge,
-    plan_query,
-    plan_update,
-    targets,
-)
 from ducklake_lab.sql import operations as op
-from ducklake_lab.sql.planning.planner import as_text, without_pivots
-from ducklake_lab.sql.planning.writes import matched_by_name
-from ducklake_lab.sql.types import type_or_none
-from ducklake_lab.transaction.transaction import Transaction
+from ducklake_lab.sql import parse, parse_query, plan_query
+from ducklake_lab.sql.planning.planner import without_pivots
 
 Attach = Callable[[op.Attach], None]
 #: Operations that one commit of a lake covers; maintenance functions commit several times.
-_CHANGES = (
-    op.Insert,
-    op.InsertLiterals,
-    op.Update,
-    op.Delete,
-    op.Merge,
-    op.Truncate,
-    op.CreateTable,
-    op.DropTable,
-    op.CreateSchema,
-    op.DropSchema,
-    op.Alteration,
-    op.SetOptions,
-    op.ResetOptions,
-    op.CreateView,
-    op.DropView,
-    op.RenameView,
-    op.CreateMacro,
-    op.DropMacro,
-    op.Comment,
-)
+_CHANGES = (op.EntryStatement, op.Insert, op.InsertLiterals, op.Update, op.Delete, op.Merge, op.Truncate)
 
 
 class Statements:
@@ -108,8 +59,8 @@ class Statements:
         self._copying = Copying(lakes, sources, database, engine, self.run)
         self._prepared: dict[str, str] = {}
         self._ddl = Ddl(transactions)
-        self._definitions = Definitions(transactions, sources.names.place, sources.names.system.view_columns)
-        self._dml = Dml(lakes, sources, engine)
+        self._definitions = Definitions(transactions, sources.names.entry, sources.names.system.view_columns)
+        self._rows = RowStatements(transactions, sources, engine, database, self._ddl)
         self._described = Describing(lakes, sources, database)
         self._attach = attach
         self._secrets = secrets
@@ -144,7 +95,7 @@ class Statements:
                 return copy_database(self._transactions, self._database, operation, statement.sql, self.run_statement)
             case op.CreateSecret():
                 self._secrets.create(operation, {k: self._sources.names.value(v) for k, v in operation.options.items()})
-                return Result(arrow=pa.table({"Success": [True]}), is_query=False)
+                return Result(InMemory(pa.table({"Success": [True]})), is_query=False)
             case op.DropSecret():
                 self._secrets.drop(operation)
                 return nothing()
@@ -178,34 +129,30 @@ class Statements:
             case op.Query():
                 return self._sources.query(operation)
             case op.Insert() | op.InsertLiterals():
-                return self._insert(operation)
+                return self._rows.insert(operation)
             case op.Update():
-                return self._update(operation)
+                return self._rows.update(operation)
             case op.Delete():
-                return self._delete(operation)
+                return self._rows.delete(operation)
             case op.Merge():
-                return self._merge(operation)
+                return self._rows.merge(operation)
             case op.Truncate():
-                return self._truncate(operation)
+                return self._rows.truncate(operation)
             case op.CreateTable():
-                return self._create_table(operation)
+                return self._rows.create_table(operation)
             case op.DropTable():
-                self._ddl.drop_table(self._sources.names.place(operation.name), if_exists=operation.if_exists)
+                self._ddl.drop_table(self._sources.names.entry(operation.name), if_exists=operation.if_exists)
             case op.CreateSchema():
                 self._ddl.create_schema(operation)
             case op.DropSchema():
                 self._ddl.drop_schema(operation)
-            case op.AddColumn() | op.DropColumn() | op.RenameColumn() | op.RenameTable():
-                self._alter(operation)
-            case op.SetColumnType() | op.SetDefault() | op.SetNotNull():
-                self._alter(operation)
-            case op.SetPartitionedBy() | op.ResetPartitionedBy() | op.SetSortedBy():
-                self._alter(operation)
             case op.SetOptions():
                 values = self._sources.names.values(operation.options)
-                self._ddl.set_options(self._sources.names.place(operation.table), operation, values)
+                self._ddl.set_options(self._sources.names.entry(operation.table), operation, values)
             case op.ResetOptions():
-                self._ddl.reset_options(self._sources.names.place(operation.table), operation)
+                self._ddl.reset_options(self._sources.names.entry(operation.table), operation)
+            case _ if isinstance(operation, op.Alteration):
+                self._alter(operation)
             case op.CreateView():
                 self._definitions.create_view(operation, lambda: self._check_view(operation))
             case op.DropView():
@@ -271,34 +218,12 @@ class Statements:
             raise EntryNotFoundError(f'There is no prepared statement "{name}".{did_you_mean(name, self._prepared)}')
         return text
 
-    # Rows
-
-    @contextmanager
-    def _changing(self, name: op.TableName) -> Iterator[tuple[Transaction, Place]]:
-        """Opens the block of a statement that changes rows; yields its transaction and the entry in it."""
-        place = self._sources.names.place(name)
-        with self._transactions.writing(place.lake) as transaction:
-            yield transaction, replace(place, state=transaction.state)
-
-    def _insert(self, statement: op.Insert | op.InsertLiterals) -> Result:
-        with self._changing(statement.table) as (transaction, place):
-            table = place.table()
-            rows = self._literal_rows(statement, table) if isinstance(statement, op.InsertLiterals) else None
-            if rows is not None:
-                transaction.is_one_statement = not self._lakes.in_transaction
-                count = self._dml.append(table, InMemory(rows))
-            else:
-                if isinstance(statement, op.InsertLiterals):
-                    statement = _parsed(statement)
-                plan = self._plan_insert(statement, table)
-                transaction.is_one_statement = not self._lakes.in_transaction
-                count = self._dml.append(table, self._sources.run(plan, purpose="change").rows())
-        return count_result(count, _made_by(transaction))
+    # Rows of the program
 
     def append(self, name: op.TableName, rows: Rows) -> Result:
         """Appends rows of the program; matches columns by name. Runs again as `run` does."""
         # a DataFrame may read the lake
-        return until_committed(self._transactions, lambda: self._append(name, rows), reads=rows.is_on_spark)
+        return until_committed(self._transactions, lambda: self._rows.append(name, rows), reads=rows.is_on_spark)
 
     def create(self, name: op.TableName, rows: Rows, *, replace: bool) -> Result:
         """Creates a table of rows of the program, whose types DuckDB names."""
@@ -308,137 +233,24 @@ class Statements:
         finally:
             del self._sources.names.registered[view]
 
-    def _append(self, name: op.TableName, rows: Rows) -> Result:
-        names = self._sources.names
-        with self._changing(name) as (transaction, place):
-            table = place.table()
-            columns = with_defaults(names, table)
-            given = matched_by_name(name, [column for column, _ in rows.columns], columns)
-            if any(c.default_value_type == "expression" and c.default_value and c not in given for c in columns):
-                fitted = self._with_defaults_by_row(name, rows, table)
-            else:
-                is_here = self._engine.placing.place(facts_of_rows([rows], "change")).is_here
-                near = rows.here() if is_here else rows.run_by(self._engine).near(self._dml.few(table))
-                fitted = near.fit(columns, names.settings())
-            transaction.is_one_statement = not self._lakes.in_transaction
-            count = self._dml.append(table, fitted)
-        return count_result(count, _made_by(transaction))
-
-    def _with_defaults_by_row(self, name: op.TableName, rows: Rows, table: Table) -> Rows:
-        view = self._sources.names.register(rows)
-        try:
-            insert = op.Insert(name, columns=None, query=parse_query(f"SELECT * FROM {view}").tree, by_name=True)
-            return self._sources.run(self._plan_insert(insert, table), purpose="change").rows()
-        finally:
-            del self._sources.names.registered[view]
-
-    def _literal_rows(self, statement: op.InsertLiterals, table: Table) -> pa.Table | None:
-        """Returns the rows of an INSERT of literals; None if they must be planned."""
-        columns = with_defaults(self._sources.names, table)
-        if any(column.default_value_type == "expression" for column in columns):
-            return None  # the default has a value for each row
-        return literal_rows(statement.rows, targets(statement.head, columns), columns, self._database.time_zone())
-
-    def _plan_insert(self, statement: op.Insert, table: Table) -> QueryPlan:
-        try:
-            return plan_insert(statement, with_defaults(self._sources.names, table), self._sources.names)
-        except (BindError, UnsupportedFeatureError) as error:
-            if statement.query is None:
-                raise
-            # first DuckDB computes what Spark cannot
-            plan = plan_in_process(as_text(op.Query(statement.query)), self._sources.names, error)
-            view = self._sources.names.register(self._sources.run(plan, purpose="change").rows().here())
-            rows = parse(f"SELECT * FROM {view}")[0].operation
-            assert isinstance(rows, op.Query)
-            return plan_insert(
-                replace(statement, query=rows.tree), with_defaults(self._sources.names, table), self._sources.names
-            )
-
-    def _update(self, statement: op.Update) -> Result:
-        with self._changing(statement.table) as (transaction, place):
-            transaction.is_one_statement = not self._lakes.in_transaction
-            table = place.table()
-            count = self._dml.update(
-                table, plan_update(statement, with_defaults(self._sources.names, table), self._sources.names)
-            )
-        return count_result(count, _made_by(transaction))
-
-    def _delete(self, statement: op.Delete) -> Result:
-        with self._changing(statement.table) as (transaction, place):
-            table = place.table()
-            count = self._dml.delete(table, plan_delete(statement, self._sources.names))
-        return count_result(count, _made_by(transaction))
-
-    def _merge(self, statement: op.Merge) -> Result:
-        with self._changing(statement.table) as (transaction, place):
-            table = place.table()
-            plan = plan_merge(statement, with_defaults(self._sources.names, table), self._sources.names)
-            transaction.is_one_statement = not self._lakes.in_transaction
-            count = merge(self._dml, table, plan)
-        return count_result(count, _made_by(transaction))
-
-    def _truncate(self, statement: op.Truncate) -> Result:
-        with self._changing(statement.table) as (transaction, place):
-            count = self._dml.truncate(place, place.table())
-        return count_result(count, _made_by(transaction))
-
-    # CREATE TABLE
-
-    def _create_table(self, statement: op.CreateTable) -> Result:
-        place = self._sources.names.place(statement.name)
-        if place.find() is not None:
-            if statement.if_not_exists:
-                return nothing()
-            if not statement.replace:
-                raise EntryExistsError(
-                    f"There is a table {place.schema}.{place.name} already; use CREATE OR REPLACE or IF NOT EXISTS."
-                )
-        count = None
-        with self._transactions.writing(place.lake) as transaction:
-            if statement.query is None:
-                self._create(place, build_columns(statement.columns), statement)
-            else:
-                count = self._create_from_query(place, statement, statement.query)
-        info = _made_by(transaction)
-        return nothing(info) if count is None else count_result(count, info)
-
-    def _create(self, place: Place, columns: Sequence[Column], statement: op.CreateTable) -> Table:
-        return self._ddl.create_table(
-            place, columns, replace_existing=statement.replace, partitioned_by=statement.partitioned_by
-        )
-
-    def _create_from_query(self, place: Place, statement: op.CreateTable, query: op.Query) -> int:
-        result = self._sources.query(query, purpose="change")
-        types = [self._column_type(name, kind) for name, kind in zip(result.columns, result.types, strict=True)]
-        definitions = [op.ColumnDef(name, kind) for name, kind in zip(result.columns, types, strict=True)]
-        table = self._create(place, build_columns(definitions), statement)
-        if not statement.with_data:
-            return 0
-        return self._dml.append(table, result.rows())
-
-    @staticmethod
-    def _column_type(name: str, kind: str) -> DataType:
-        known = type_or_none(kind)
-        if known is None:
-            raise UnsupportedFeatureError(f'Column "{name}" has the type {kind}, which lakes do not have; cast it.')
-        return known
+    # Definitions
 
     def _alter(self, statement: op.Alteration) -> None:
-        place = self._sources.names.place(statement.table)
+        entry = self._sources.names.entry(statement.table)
 
         def has_nulls(column: str) -> bool:
-            name = quoted_path(place.lake.alias, place.schema, place.name)
+            name = quoted_path(entry.lake.alias, entry.schema, entry.name)
             query = parse(f"SELECT 1 FROM {name} WHERE {quote_identifier(column)} IS NULL LIMIT 1")[0].operation
             assert isinstance(query, op.Query)
             return bool(self._sources.query(query).fetchall())
 
-        self._ddl.alter(place, statement, has_nulls)
+        self._ddl.alter(entry, statement, has_nulls)
 
     def _check_view(self, statement: op.CreateView) -> None:
         """Raises if the query of a new view cannot be bound; passes queries that only other clients support."""
-        place = self._sources.names.place(statement.name)
+        entry = self._sources.names.entry(statement.name)
         try:
-            plan = plan_query(without_pivots(statement.query), self._sources.names, (place.lake.alias, place.schema))
+            plan = plan_query(without_pivots(statement.query), self._sources.names, (entry.lake.alias, entry.schema))
             self._database.describe(plan.duckdb_sql, self._sources.empty(plan), plan.macros)
         except UnsupportedFeatureError:
             return
@@ -467,24 +279,9 @@ class Statements:
         name = statement.function
         args = [self._sources.names.value(argument) for argument in statement.args]
         kwargs = {key: self._sources.names.value(argument) for key, argument in statement.kwargs.items()}
-        found = self._sources.names.functions.evaluate(
+        answer = self._sources.names.functions.evaluate(
             name.catalog, name.schema, name.name, args, kwargs, effects="run"
         )
-        if isinstance(found, FeedCall):
-            return feed_result(plan_call(self._lakes, found), self._engine)
-        return Result(arrow=found, engine=self._engine)
-
-
-def _parsed(statement: op.InsertLiterals) -> op.Insert:
-    """Returns the statement with its rows as a syntax tree."""
-    operation = parse(statement.text)[0].operation
-    assert isinstance(operation, op.Insert)
-    return operation
-
-
-def _made_by(transaction: Transaction) -> RunInfo:
-    """Returns the snapshot that a statement made, or the base snapshot of its open transaction."""
-    snapshot, info = transaction.snapshot or transaction.base.snapshot, RunInfo()
-    is_open = transaction.snapshot is None and transaction.has_changes
-    info.note(transaction.lake.title, snapshot.snapshot_id, uncommitted=is_open)
-    return info
+        if isinstance(answer, FeedCall):
+            return feed_result(plan_call(answer), self._engine)
+        return Result(InMemory(answer), engine=self._engine)

@@ -11,6 +11,7 @@ from ducklake_lab.catalog.metadata import run_on_metadata
 from ducklake_lab.duckdb import canonical
 from ducklake_lab.duckdb.wording import as_written
 from ducklake_lab.engine.in_process.database import SessionDatabase, check_syntax
+from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import (
     BindError,
@@ -59,7 +60,7 @@ class LocalStatements:
         self._engine = engine
 
     def owns(self, statement: op.Statement) -> bool:
-        """Whether a statement creates, changes or drops an entry of the session's own database."""
+        """Returns whether a statement creates, changes or drops an entry of the session's own database."""
         if isinstance(statement.operation, op.InsertLiterals):
             return self._sources.names.owns(statement.operation.table)
         target = target_of(statement.sql)
@@ -103,7 +104,7 @@ class LocalStatements:
             raise TransactionError(f"The lake {lake.alias} is attached read-only; attach it again for writing.")
         rows, count = run_on_metadata(lake.database, without_qualifier(statement.sql, lake.metadata_name))
         lake.cache.forget()
-        return count_result(count, RunInfo()) if rows is None else Result(arrow=rows, engine=self._engine)
+        return count_result(count, RunInfo()) if rows is None else Result(InMemory(rows), engine=self._engine)
 
     def run(self, statement: op.Statement) -> Result:
         """Runs a statement on the session's own database; it may read lakes."""
@@ -243,11 +244,11 @@ class LocalStatements:
             return count_result(rows.table.column(0)[0].as_py(), info)
         if rows.table.column_names in ([], ["Count"], ["Success"]):
             return nothing(info)
-        return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine)
+        return Result(InMemory(rows.table), types=rows.types, info=info, engine=self._engine)
 
 
 def _prints_profiles(setting: Setting | None, words: Sequence[str]) -> bool:
-    """Whether a setting makes DuckDB print a profile with each result."""
+    """Returns whether a setting makes DuckDB print a profile with each result."""
     if setting is not None:
         value = (setting.value or "no_output").strip("'").casefold()
         return setting.name in ("enable_profiling", "enable_profile", "profiling_mode") and value not in (
@@ -296,11 +297,11 @@ def placing(text: str) -> Iterator[None]:
 
 def _with_place(message: str, text: str) -> str:
     """Adds the position of a value that does not fit its type, if the text contains it once."""
-    found = re.match(r"'(.*)' is no [^.]+(?=\.)", message)
-    if found is None or text.count(quote_text(found[1])) != 1:
+    missing = re.match(r"'(.*)' is no [^.]+(?=\.)", message)
+    if missing is None or text.count(quote_text(missing[1])) != 1:
         return message
-    line, column = position(text, text.index(quote_text(found[1])))
-    return f"{found[0]} (line {line}, column {column}){message[found.end() :]}"
+    line, column = position(text, text.index(quote_text(missing[1])))
+    return f"{missing[0]} (line {line}, column {column}){message[missing.end() :]}"
 
 
 def _with_quotes(message: str, text: str, line: int | None, column: int | None) -> str:
@@ -315,6 +316,6 @@ def _with_quotes(message: str, text: str, line: int | None, column: int | None) 
 
 
 def _is_same(placed: SqlSyntaxError, error: SqlSyntaxError) -> bool:
-    """Whether two errors concern the same word."""
+    """Returns whether two errors concern the same word."""
     words = [str(one).casefold().split('"')[1:2] for one in (placed, error)]
     return words[0] == words[1]

@@ -54,7 +54,7 @@ def is_lake_setting(setting: Setting) -> bool:
 
 
 def is_duckdb_setting(setting: Setting) -> bool:
-    """Whether a setting for lakes is also a setting of DuckDB."""
+    """Returns whether a setting for lakes is also a setting of DuckDB."""
     return setting.name == _STORAGE
 
 

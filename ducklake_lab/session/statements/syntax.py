@@ -47,12 +47,12 @@ def check(statements: Sequence[op.Statement], text: str) -> None:
                 ):
                     raise refusal from None
                 is_placed = error.line is not None or str(error) == AT_END
-                found = error if refusal is None or (is_placed and statement.sql == statement.text) else refusal
-                raise _explained(statement, text, found, refusal) from None
+                cause = error if refusal is None or (is_placed and statement.sql == statement.text) else refusal
+                raise _explained(statement, text, cause, refusal) from None
 
 
 def _is_known(sql: str) -> bool:
-    """Whether DuckDB refuses a statement only for a reserved word as a name, or for an alias after AT."""
+    """Returns whether DuckDB refuses a statement only for a reserved word as a name, or for an alias after AT."""
     sql = without_at(sql)
     for _ in range(_MOST_NAMES):
         try:
@@ -71,11 +71,11 @@ def _is_known(sql: str) -> bool:
     return False
 
 
-def _explained(statement: op.Statement, text: str, found: SqlSyntaxError, refusal: Exception | None) -> SqlSyntaxError:
+def _explained(statement: op.Statement, text: str, cause: SqlSyntaxError, refusal: Exception | None) -> SqlSyntaxError:
     """Returns the error with its position in the whole text, and a hint."""
-    message = str(found)
-    line, column = found.line, found.column
-    if found is refusal:
+    message = str(cause)
+    line, column = cause.line, cause.column
+    if cause is refusal:
         at = _offset(text, line, column) - text.index(statement.text)
     else:
         before = _before(statement, text)
@@ -118,9 +118,9 @@ def _offset(text: str, line: int | None, column: int | None) -> int:
 
 def _hint(text: str, at: int | None) -> str | None:
     """Returns a correction that DuckDB's parser accepts, as the end of a sentence."""
-    found = _braces(text)
-    if found is not None:
-        return found
+    braces = _braces(text)
+    if braces is not None:
+        return braces
     at = len(text) if at is None else at
     near = [span for span in spans(text) if span[0] <= at][-3:]
     for start, stop in reversed(near if at < len(text) else []):
@@ -140,7 +140,7 @@ def _hint(text: str, at: int | None) -> str | None:
 
 def _braces(text: str) -> str | None:
     """Returns a hint on parameters, if a name in braces occurs outside of quotes."""
-    for found in _BRACES.finditer(text):
-        if any(start == found.start() for start, _ in spans(text)):
-            return f": {found[0]} is not filled in; write :{found[1]} for the value of the notebook's variable."
+    for braces in _BRACES.finditer(text):
+        if any(start == braces.start() for start, _ in spans(text)):
+            return f": {braces[0]} is not filled in; write :{braces[1]} for the value of the notebook's variable."
     return None

@@ -65,8 +65,8 @@ def on_what_is_known(transactions: Transactions, run: Callable[[], _Done]) -> _D
     """
     if transactions.is_writing:
         return None
-    with transactions.assuming() as known:
-        if not known:
+    with transactions.assuming() as is_assumed:
+        if not is_assumed:
             return None
         try:
             return run()

@@ -52,7 +52,7 @@ class Transactions:
 
     @property
     def is_writing(self) -> bool:
-        """Whether a transaction is open, or a statement is inside its own."""
+        """Returns whether a transaction is open, or a statement is inside its own."""
         return self._reads.held or self._reads.transaction is not None
 
     def check_usable(self) -> None:

@@ -216,7 +216,7 @@ def _check_part(
 
 
 def is_plain(name: str, words: frozenset[str]) -> bool:
-    """Whether SQL accepts a name without quotes."""
+    """Returns whether SQL accepts a name without quotes."""
     return name.isidentifier() and name.lower() not in words
 
 

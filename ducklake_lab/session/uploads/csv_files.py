@@ -149,7 +149,7 @@ class CsvFiles:
         return f"read_csv([{files}], {', '.join(f'{name} => {value}' for name, value in options.items())})"
 
     def _has_header(self, first: Layout, rest: Sequence[Guess]) -> bool:
-        """Whether the first line has names: its values do not fit the later lines' types, or all lines are text."""
+        """Returns whether the first line has names: its values do not fit the later types, or all lines are text."""
         values = [value if value not in ("", *self._form.nulls) else None for value in first.first]
         own = self._families(values)
         typed = [at for at, found in enumerate(rest) if found.filled and found.family != "VARCHAR"]

@@ -38,7 +38,7 @@ class File:
 
 
 def can_upload(name: str) -> bool:
-    """Whether the ending of a name can be uploaded."""
+    """Returns whether the ending of a name can be uploaded."""
     return _ending(name) in _READERS
 
 

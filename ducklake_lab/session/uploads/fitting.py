@@ -60,7 +60,7 @@ def fits(value: str, source: DataType | None, target: DataType, form: Form, date
 
 
 def widens(source: DataType, target: DataType) -> bool:
-    """Whether a type holds all values of another type exactly."""
+    """Returns whether a type holds all values of another type exactly."""
     if source == target:
         return True
     if source.is_nested and source.name == target.name:

@@ -318,7 +318,7 @@ class _Kinds:
 
     @property
     def may_be(self) -> bool:
-        """Whether a type other than text may fit the column."""
+        """Returns whether a type other than text may fit the column."""
         return not self.filled or self.number or self.boolean or bool(self.times) or self.shaped == self.filled
 
 

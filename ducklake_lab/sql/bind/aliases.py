@@ -5,10 +5,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import is_aggregate, stabilities
-from ducklake_lab.sql.scope import TYPE, bind_error
-
-#: node.meta key: the 1-based position of the output column whose alias an expression has.
-ALIAS_POSITION = "ducklake_alias_position"
+from ducklake_lab.sql.notes import notes
+from ducklake_lab.sql.scope import bind_error
 
 
 def alias_value(column: exp.Column, value: exp.Expr) -> exp.Expr:
@@ -24,13 +22,13 @@ def alias_value(column: exp.Column, value: exp.Expr) -> exp.Expr:
             " Compute it in a subquery, and use it around that.",
         )
     copied = value.copy()
-    found: exp.Expr = copied if isinstance(copied, exp.Column | exp.Literal) else exp.Paren(this=copied)
-    found.meta[TYPE] = value.meta.get(TYPE)
-    return found
+    replacement: exp.Expr = copied if isinstance(copied, exp.Column | exp.Literal) else exp.Paren(this=copied)
+    notes(replacement).set_type(notes(value).type)
+    return replacement
 
 
 def _differs_by_evaluation(node: exp.Expr) -> bool:
-    """Whether an expression calls a volatile function outside of aggregates, which are computed once."""
+    """Returns whether an expression calls a volatile function outside of aggregates, which are computed once."""
     if isinstance(node, exp.Anonymous):
         if is_aggregate(node.name):
             return False

@@ -12,7 +12,7 @@ from sqlglot import exp
 
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.sql.bind import from_clause, group_and_order
-from ducklake_lab.sql.bind.aliases import ALIAS_POSITION, alias_value
+from ducklake_lab.sql.bind.aliases import alias_value
 from ducklake_lab.sql.bind.entries import EntryBinder
 from ducklake_lab.sql.bind.expansion import dotted_column, rows_as_list
 from ducklake_lab.sql.bind.item_names import aliased, name_columns, note_written, output_name
@@ -20,9 +20,10 @@ from ducklake_lab.sql.bind.lambdas import with_columns, without_comprehension
 from ducklake_lab.sql.bind.star_expansion import fields_of_row, gives_fields, has_star
 from ducklake_lab.sql.bind.unpivots import expand
 from ducklake_lab.sql.kinds import kind_of_cast
+from ducklake_lab.sql.notes import Output, Outputs, notes
 from ducklake_lab.sql.operations import TableName
 from ducklake_lab.sql.prune import pushdown
-from ducklake_lab.sql.scope import BOUND, OUTPUTS, TYPE, WRITTEN, Ctes, Output, Outputs, Scope, column_of, resolve
+from ducklake_lab.sql.scope import Ctes, Scope, column_of, resolve
 
 #: Schemas of DuckDB's built-in functions; DuckDB prints a list as `main.list_value(…)`.
 _BUILT_IN = (["main"], ["system"], ["system", "main"], ["pg_catalog"])
@@ -45,28 +46,28 @@ class QueryBinder(EntryBinder):
             group_and_order.bind_order_of_names(self, node, outputs, parent, ctes)
         else:
             raise UnsupportedFeatureError(f"{type(node).__name__} is not supported as a query yet.")
-        node.meta[OUTPUTS] = outputs
+        notes(node).outputs = outputs
         return outputs
 
     def _with(self, node: exp.Expr, parent: Scope | None, ctes: Ctes) -> Ctes:
         clause = node.args.get("with_")
         if clause is None:
             return ctes
-        known = dict(ctes)
+        ctes_so_far = dict(ctes)
         for cte in clause.expressions:
             names = [column.name for column in cte.args["alias"].columns] if cte.args.get("alias") else []
             body = cte.this
             folded = cte.alias.casefold()
             if clause.args.get("recursive") and isinstance(body, exp.SetOperation) and _refers(body.expression, folded):
-                anchor = self.query(body.this, parent, known)
-                known[folded] = name_columns(anchor, names, cte.alias)
-                self.query(body.expression, parent, known)
-                body.meta[OUTPUTS] = anchor
+                anchor = self.query(body.this, parent, ctes_so_far)
+                ctes_so_far[folded] = name_columns(anchor, names, cte.alias)
+                self.query(body.expression, parent, ctes_so_far)
+                notes(body).outputs = anchor
                 outputs = anchor
             else:
-                outputs = self.query(body, parent, known)
-            known[folded] = name_columns(outputs, names, cte.alias)
-        return known
+                outputs = self.query(body, parent, ctes_so_far)
+            ctes_so_far[folded] = name_columns(outputs, names, cte.alias)
+        return ctes_so_far
 
     def _set_operation(self, node: exp.SetOperation, parent: Scope | None, ctes: Ctes) -> Outputs:
         left = self.query(node.this, parent, ctes)
@@ -75,8 +76,8 @@ class QueryBinder(EntryBinder):
         if left is None or right is None:
             outputs = left
         elif node.args.get("by_name"):
-            known = {output.name.casefold() for output in left}
-            outputs = (*left, *(output for output in right if output.name.casefold() not in known))
+            left_names = {output.name.casefold() for output in left}
+            outputs = (*left, *(output for output in right if output.name.casefold() not in left_names))
         else:
             if len(left) != len(right):
                 raise BindError(
@@ -102,22 +103,22 @@ class QueryBinder(EntryBinder):
         bound: list[exp.Expr] = []
         outputs: list[Output] = []
         for item in projections:
-            name = item.meta.get(WRITTEN) or output_name(item, self.frame.written(item))
+            name = notes(item).written_name or output_name(item, self.frame.written(item))
             value = self._projection(item, scope, ctes, aliases)
             if id(item) in as_written:
                 self.frame.keep_name(item, name)
             if isinstance(value, exp.Column) and not isinstance(item, exp.Alias):
                 # DuckDB names an output column in the table's spelling.
-                name = value.meta.get(WRITTEN) or value.name
+                name = notes(value).written_name or value.name
             if fields := fields_of_row(value):
                 bound += [aliased(field, name) for name, field in fields]
-                outputs += [Output(name, field.meta.get(TYPE)) for name, field in fields]
+                outputs += [Output(name, notes(field).type) for name, field in fields]
                 continue
             complete = complete and not gives_fields(value)
             bound.append(aliased(value, name) if not has_star(value) else value)
-            outputs.append(Output(name, value.meta.get(TYPE), value))
+            outputs.append(Output(name, notes(value).type, value))
             if isinstance(item, exp.Alias):
-                value.meta[ALIAS_POSITION] = len(bound)
+                notes(value).alias_position = len(bound)
                 aliases[name.casefold()] = value  # the last of several columns with the same name
         node.set("expressions", bound)
 
@@ -152,7 +153,7 @@ class QueryBinder(EntryBinder):
         self, node: exp.Expr, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr] | None = None
     ) -> exp.Expr:
         """Binds an expression in place and notes its types; returns its replacement."""
-        if node.meta.get(BOUND):
+        if notes(node).is_bound:
             return node
         if (seen := scope.seen_by(node)) is not scope:
             scope, aliases = seen, None
@@ -171,7 +172,7 @@ class QueryBinder(EntryBinder):
         elif isinstance(node, exp.Subquery | exp.Select | exp.SetOperation):
             note_written(node)
             outputs = self.query(node, scope, ctes)
-            node.meta[TYPE] = outputs[0].type if outputs and len(outputs) == 1 else None
+            notes(node).set_type(outputs[0].type if outputs and len(outputs) == 1 else None)
             return node
         elif isinstance(node, exp.DataType):
             return node
@@ -181,7 +182,7 @@ class QueryBinder(EntryBinder):
             if isinstance(node, exp.Array) and len(node.expressions) == 1:
                 node = without_comprehension(node)
             self.children(node, scope, ctes, aliases)
-            node.meta[TYPE] = kind_of_cast(node)
+            notes(node).set_type(kind_of_cast(node))
             return node
         if bound is not node and node.parent is not None:
             node.replace(bound)
@@ -193,7 +194,7 @@ class QueryBinder(EntryBinder):
                 self.expression(child, scope, ctes, aliases)
 
     def _column(self, node: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
-        if TYPE in node.meta or isinstance(node.this, exp.Star):
+        if notes(node).is_typed or isinstance(node.this, exp.Star):
             return node
         parts = [part for part in node.parts if isinstance(part, exp.Identifier)]
         name = parts[0].name.casefold()
@@ -201,8 +202,8 @@ class QueryBinder(EntryBinder):
         is_alias = len(parts) == 1 and name in aliases
         if is_alias and not any(r.find(name) or r.name.casefold() == name for r in scope.relations):
             return alias_value(node, aliases[name])
-        found = resolve(parts, scope)
-        return node if found is None else found
+        bound = resolve(parts, scope)
+        return node if bound is None else bound
 
     def _dot(self, node: exp.Dot, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr] | None) -> exp.Expr:
         """Binds `expression.field`, a longer dotted name, or `expression.function(…)`."""
@@ -226,11 +227,11 @@ class QueryBinder(EntryBinder):
             return self.expression(call, scope, ctes, aliases)
         names = dotted(node)
         if names is not None and len(names) > 1:
-            found = dotted_column(names, scope)
-            if found is not None:
-                return found
+            column = dotted_column(names, scope)
+            if column is not None:
+                return column
         self.children(node, scope, ctes, aliases)
-        node.meta[TYPE] = kind_of_cast(node)
+        notes(node).set_type(kind_of_cast(node))
         return node
 
 

@@ -8,9 +8,10 @@ from typing import Literal, Protocol
 from sqlglot import exp
 
 from ducklake_lab.sql.bind.frame import Frame
+from ducklake_lab.sql.notes import Output, Outputs
 from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.plan import Resolver, Source, StoredMacro, StoredView
-from ducklake_lab.sql.scope import Ctes, Output, Outputs, Scope
+from ducklake_lab.sql.scope import Ctes, Scope
 
 
 class Binding(Protocol):
@@ -42,7 +43,7 @@ class Binding(Protocol):
         """Returns a name for the next source."""
 
     def owns(self, name: TableName) -> bool:
-        """Whether a name belongs to the session's own database."""
+        """Returns whether a name belongs to the session's own database."""
 
     def hint(self, name: TableName) -> str:
         """Returns a hint for the message of a missing table."""

@@ -19,10 +19,11 @@ from ducklake_lab.sql.bind.expansion import Allowance, choose, declared, macro_e
 from ducklake_lab.sql.bind.frame import Frame
 from ducklake_lab.sql.bind.item_names import name_columns, repeated
 from ducklake_lab.sql.bind.printing import duckdb_sql
+from ducklake_lab.sql.notes import Output, Outputs, last_of, notes, start_of
 from ducklake_lab.sql.operations import At, TableName, Written
 from ducklake_lab.sql.parse.tokens import split
 from ducklake_lab.sql.plan import MACRO_PREFIX, SOURCE_PREFIX, Resolver, Source, StoredMacro, StoredView
-from ducklake_lab.sql.scope import BOUND, TYPE, Ctes, Output, Outputs, Scope
+from ducklake_lab.sql.scope import Ctes, Scope
 
 
 class EntryBinder(Binding):
@@ -35,7 +36,7 @@ class EntryBinder(Binding):
     """
 
     def __init__(
-        self, resolver: Resolver, place: tuple[str, str] | None = None, written: Written | None = None
+        self, resolver: Resolver, lake_schema: tuple[str, str] | None = None, written: Written | None = None
     ) -> None:
         self.resolver = resolver
         self.sources: list[Source] = []
@@ -43,11 +44,11 @@ class EntryBinder(Binding):
         self.macros: dict[str, str] = {}
         self._token = secrets.token_hex(4)
         # inside a view or macro: its schema, its snapshot, and the views and macros being expanded
-        self._place = place
+        self._lake_schema = lake_schema
         self._at: At | None = None
         self.expanding: tuple[tuple[object, ...], ...] = ()
         # stored views and macros cannot read objects of this session
-        self._is_own = place is None
+        self._is_own = lake_schema is None
         self._known_macros: dict[tuple[str, str] | None, Mapping[tuple[str, str], StoredMacro]] = {}
         self._allowance = Allowance(resolver.most_expansions)
         self._outermost = ""
@@ -96,7 +97,7 @@ class EntryBinder(Binding):
         return source, tuple(Output(column, kind) for column, kind in rows.columns)
 
     def owns(self, name: TableName) -> bool:
-        """Whether a name belongs to the session's own database; inside a view, its lake comes first."""
+        """Returns whether a name belongs to the session's own database; inside a view, its lake comes first."""
         inside = self._candidates(name)[:-1]
         return not any(self._exists(candidate) for candidate in inside) and self.resolver.owns(name)
 
@@ -109,9 +110,9 @@ class EntryBinder(Binding):
 
     def _candidates(self, name: TableName) -> list[TableName]:
         """Returns the possible meanings of a name; inside a view or macro, its own schema comes first."""
-        if self._place is None:
+        if self._lake_schema is None:
             return [name]
-        lake, schema = self._place
+        lake, schema = self._lake_schema
         if name.catalog is not None and name.catalog.casefold() == lake.casefold():
             return [name]
         if name.catalog is not None:
@@ -162,8 +163,8 @@ class EntryBinder(Binding):
             self._allowance.expand(self._outermost)
         else:
             self._outermost = f"{kind} {title}"
-        before = self._place, self._at, self.expanding, self._is_own
-        self._place = (entry.lake, entry.schema) if entry.lake is not None and entry.schema is not None else None
+        before = self._lake_schema, self._at, self.expanding, self._is_own
+        self._lake_schema = (entry.lake, entry.schema) if entry.lake is not None and entry.schema is not None else None
         self._at, self.expanding = at, (*self.expanding, key)
         self._is_own = self._is_own and temporary
         try:
@@ -174,19 +175,19 @@ class EntryBinder(Binding):
             inside = message if message.startswith("In the ") else f"In the {kind} {title}: {message}"
             raise BindError(inside) from error
         finally:
-            self._place, self._at, self.expanding, self._is_own = before
+            self._lake_schema, self._at, self.expanding, self._is_own = before
 
     def find_macro(self, name: TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
         """Returns the macro that a call names."""
         if name.schema is not None:
             return self.resolver.macro(name, kind)
-        places = (self._place, None) if self._place is not None else (None,)
-        for place in places:
-            if place not in self._known_macros:
-                self._known_macros[place] = self.resolver.macros(place)
-            found = self._known_macros[place].get((kind, name.name.casefold()))
-            if found is not None:
-                return found
+        lake_schemas = (self._lake_schema, None) if self._lake_schema is not None else (None,)
+        for lake_schema in lake_schemas:
+            if lake_schema not in self._known_macros:
+                self._known_macros[lake_schema] = self.resolver.macros(lake_schema)
+            macro = self._known_macros[lake_schema].get((kind, name.name.casefold()))
+            if macro is not None:
+                return macro
         return None
 
     def scalar_macro(
@@ -215,10 +216,10 @@ class EntryBinder(Binding):
                 self.children(holder, scope, {})
             finally:
                 scope.frame = around
-        holder.meta[TYPE] = holder.this.meta.get(TYPE)
-        start = call.meta.get("start") if first is None else first.meta.get("start")
+        notes(holder).set_type(notes(holder.this).type)
+        start = start_of(call) if first is None else start_of(first)
         own = self._as_own_macro(macro, impl, arguments, holder.find(exp.Query, exp.Lambda) is not None, body.text())
-        self.frame.replace(start, call.meta.get("end"), own)
+        self.frame.replace(start, last_of(call), own)
         self.frame.called(start, self.sources[before:])
         return holder
 
@@ -260,7 +261,7 @@ class EntryBinder(Binding):
             self.expression(argument.expression if named else argument, scope, ctes, aliases)
         impl, arguments = choose(macro, call)
         for value in arguments.values():
-            value.meta[BOUND] = TYPE in value.meta
+            notes(value).is_bound = notes(value).is_typed
         return impl, arguments
 
     def table_macro(
@@ -272,7 +273,7 @@ class EntryBinder(Binding):
         before = len(self.sources)
         with self._inside("macro", macro), self._reading(impl.sql) as body:
             outputs = self.query(tree, None, {})
-        self.frame.called(call.meta.get("start"), self.sources[before:])
+        self.frame.called(start_of(call), self.sources[before:])
         return tree, outputs, self._as_own_macro(macro, impl, arguments, True, body.text(), of_rows=True)
 
 

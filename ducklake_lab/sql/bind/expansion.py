@@ -16,6 +16,7 @@ from ducklake_lab.sql.bind import pivots
 from ducklake_lab.sql.bind.lambdas import bare
 from ducklake_lab.sql.dialect import TAKE_LAMBDAS, DuckLakeSql
 from ducklake_lab.sql.kinds import kind_of
+from ducklake_lab.sql.notes import pass_on
 from ducklake_lab.sql.operations import Query
 from ducklake_lab.sql.parse.placeholders import Binder
 from ducklake_lab.sql.parse.statements import data_type, parse_query, parse_tokens
@@ -97,7 +98,7 @@ def dotted_column(parts: Sequence[exp.Identifier], scope: Scope) -> exp.Expr | N
 
 
 def _is_parameter(name: exp.Identifier) -> bool:
-    """Whether a bare name is a parameter of an enclosing lambda."""
+    """Returns whether a bare name is a parameter of an enclosing lambda."""
     around = name.find_ancestor(exp.Lambda) if isinstance(name.parent, exp.Dot) else None
     while around is not None:
         if any(name.name.casefold() == parameter.name.casefold() for parameter in around.expressions):
@@ -237,7 +238,7 @@ def choose(macro: StoredMacro, call: exp.Anonymous) -> tuple[MacroImplementation
             named[argument.this.name.casefold()] = argument.expression
         else:
             positional.append(argument)
-    fitting = [found for impl in macro.implementations if (found := _fit(impl, positional, named)) is not None]
+    fitting = [fit for impl in macro.implementations if (fit := _fit(impl, positional, named)) is not None]
     if not fitting:
         shown = " or ".join(_signature(macro.name, impl) for impl in macro.implementations)
         raise BindError(f"The macro {macro.name} cannot be called with these arguments; it is {shown}.")
@@ -380,7 +381,7 @@ def _typed(value: exp.Expr, kind: str) -> exp.Expr:
     elif not isinstance(value, exp.Column | exp.Literal | exp.Anonymous | exp.Cast | exp.Paren | exp.Null):
         inner = value
         value = exp.Paren(this=inner)
-        value.meta.update(inner.meta)
+        pass_on(inner, value)
     return value
 
 

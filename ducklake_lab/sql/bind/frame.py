@@ -1,4 +1,4 @@
-"""The text of a query while its tree is bound: what DuckDB reads in place of names of lakes."""
+"""The text of a query while its tree is bound: DuckDB reads other names in place of names of lakes."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from sqlglot.tokens import TokenType
 
 from ducklake_lab.duckdb.canonical import reserved_words
 from ducklake_lab.model.quoting import KEYWORDS, quote_identifier
-from ducklake_lab.sql.dialect import SPAN
+from ducklake_lab.sql.notes import Output, last_of, notes, start_of
 from ducklake_lab.sql.operations import Written
 from ducklake_lab.sql.parse.references import read_reference, word
 from ducklake_lab.sql.plan import Source
-from ducklake_lab.sql.scope import Output
 
 
 class Frame:
@@ -53,8 +52,8 @@ class Frame:
             return
         reserved = reserved_words()
         for name in tree.find_all(exp.Identifier):
-            if not name.args.get("quoted") and name.name.casefold() in reserved and "start" in name.meta:
-                self.replace(name.meta["start"], name.meta["end"], quote_identifier(name.name))
+            if not name.args.get("quoted") and name.name.casefold() in reserved and start_of(name) is not None:
+                self.replace(start_of(name), last_of(name), quote_identifier(name.name))
 
     def copied(self, start: object) -> tuple[Source, tuple[Output, ...]] | None:
         """Returns the source of a name of a table that a copy of its node has been bound for; None for a new name."""
@@ -87,20 +86,21 @@ class Frame:
         if self._written is None:
             return
         text, tokens = self._written.text, self._written.tokens
-        index = self._indexes.get(node.parts[0].meta.get("start", -1))
+        offset = start_of(node.parts[0])
+        index = self._indexes.get(offset) if offset is not None else None
         reference = read_reference(text, tokens, index) if index is not None else None
         if index is None or reference is None:
             self.certain = False
             return
         start, end, alias = tokens[index].start, tokens[reference.last].end, node.args.get("alias")
         following = tokens[reference.last + 1].start if reference.last + 1 < len(tokens) else None
-        added = "" if alias is None or following != alias.this.meta.get("start") else " AS"
+        added = "" if alias is None or following != start_of(alias.this) else " AS"
         if alias is None:
             added = f" AS {quote_identifier(name)}"
             if index and word(tokens[index - 1]) == "TABLE":
                 start, sql = tokens[index - 1].start, f"FROM {sql}"
         if keeps_arguments:
-            self.replace(start, node.parts[-1].meta.get("end"), sql)
+            self.replace(start, last_of(node.parts[-1]), sql)
             self.replace(end + 1, end, added)
         else:
             self.replace(start, end, sql + added)
@@ -112,15 +112,15 @@ class Frame:
         if alias is None:
             self.certain = False
             return
-        self.replace(parts[0].meta.get("start"), parts[-1].meta.get("end"), quote_identifier(alias))
+        self.replace(start_of(parts[0]), last_of(parts[-1]), quote_identifier(alias))
 
     def keep_name(self, item: exp.Expr, name: str) -> None:
         """Gives an item of a SELECT list the name that it has as written, if a part of it is replaced."""
-        start, end = item.meta.get(SPAN, (0, 0))
+        start, end = notes(item).span or (0, 0)
         if any(start <= first < end for first, _, _ in self._parts):
             self._parts.append((end, end, f" AS {quote_identifier(name)}"))
 
     def written(self, item: exp.Expr) -> str | None:
         """Returns the text of an item of a SELECT list; None if it is unknown."""
-        span = item.meta.get(SPAN)
+        span = notes(item).span
         return self._written.part(*span) if span is not None and self._written is not None else None

@@ -11,31 +11,14 @@ from ducklake_lab.sql.bind.binding import Binding
 from ducklake_lab.sql.bind.item_names import alias_of, name_columns, repeated, set_alias
 from ducklake_lab.sql.bind.using import merge_using, natural_columns
 from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.notes import Output, Relation, line_and_column, notes, start_of
 from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.parse.statements import call_arguments
 from ducklake_lab.sql.plan import Source, StoredView
 from ducklake_lab.sql.prune import pushdown
-from ducklake_lab.sql.scope import (
-    JOINED_BY,
-    RELATION,
-    SHADOWED,
-    TYPE,
-    Ctes,
-    Output,
-    Relation,
-    Scope,
-    bind_error,
-    place,
-    where,
-)
+from ducklake_lab.sql.scope import Ctes, Scope, bind_error, where
 
 _BIGINT = DataType("int64")
-#: node.meta key: a subquery in FROM that uses columns of preceding relations.
-LATERAL = "ducklake_lateral"
-#: node.meta key: whether a function in FROM also returns row numbers, from 1.
-ORDINALITY = "ducklake_ordinality"
-#: node.meta key: the view on Spark for a table or function of the session's own database.
-LOCAL_VIEW = "ducklake_local_view"
 
 
 def bind_from(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes) -> None:
@@ -60,7 +43,7 @@ def _joins(binder: Binding, node: exp.Expr, scope: Scope, ctes: Ctes, outside: l
 
 
 def is_comma(join: exp.Join) -> bool:
-    """Whether a join is a comma in FROM."""
+    """Returns whether a join is a comma in FROM."""
     return not any(join.args.get(part) for part in ("method", "side", "kind", "using", "on"))
 
 
@@ -85,8 +68,8 @@ def _join(binder: Binding, join: exp.Join, scope: Scope, ctes: Ctes, outside: li
     if using:
         names, condition = merge_using(using, before, added, scope, side=side, is_asof=is_asof)
         join.set("using", names)
-        join.meta[SHADOWED] = any(one.columns is None or one.find(name.name) for one in outside for name in using)
-        join.meta[JOINED_BY] = tuple(
+        notes(join).is_shadowed = any(one.columns is None or one.find(name.name) for one in outside for name in using)
+        notes(join).joined_by = tuple(
             tuple(
                 relation.column(output)
                 for relation in (*before, *added)
@@ -175,7 +158,7 @@ def _item(binder: Binding, node: exp.Expr, scope: Scope, ctes: Ctes) -> exp.Expr
         if node.args.get("alias") and not inner.args.get("alias"):
             inner.set("alias", node.args["alias"])
         result = _subquery(binder, inner, scope, ctes)
-        result.meta[LATERAL] = True
+        notes(result).is_lateral = True
     else:
         raise UnsupportedFeatureError(f"{type(node).__name__} in FROM is not supported yet.")
     _joins(binder, node, scope, ctes, outside)
@@ -195,13 +178,13 @@ def _without_lateral(node: exp.Expr) -> exp.Expr:
 
 
 def is_join(node: exp.Expr) -> bool:
-    """Whether parentheses contain a join that begins with a subquery, instead of a query."""
+    """Returns whether parentheses contain a join that begins with a subquery, instead of a query."""
     inner = node.this
     return isinstance(inner, exp.Subquery) and bool(inner.args.get("joins") or inner.args.get("alias"))
 
 
 def _is_named(node: exp.Subquery) -> bool:
-    """Whether a join in parentheses goes by its alias; DuckDB drops that of a join whose last condition is USING."""
+    """Returns whether a join in parentheses goes by its alias; DuckDB drops the alias if the last condition is USING."""
     joins = node.this.args.get("joins") or []
     return bool(node.args.get("alias")) and not (joins and joins[-1].args.get("using"))
 
@@ -220,20 +203,22 @@ def _table(binder: Binding, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Ex
         scope.add(relation)
         set_alias(node, relation, names or repeated(ctes[folded]))
         return node
-    name = TableName.of([part.name for part in parts], *place(parts[0]))
+    name = TableName.of([part.name for part in parts], *line_and_column(parts[0]))
     if moment is None and binder.owns(name):
         return _local(binder, node, scope, alias or name.name, names, name)
-    start = parts[0].meta.get("start")
-    found = binder.frame.copied(start) or binder.table(name, _at(moment))
-    if isinstance(found, StoredView):
-        tree, outputs, text = binder.view(found, _at(moment))
-        unnamed = bool(alias) or found.temporary
-        qualifiers: tuple[str, ...] = () if unnamed else TableName(found.lake, found.schema, name.name).qualifiers
+    start = start_of(parts[0])
+    table_or_view = binder.frame.copied(start) or binder.table(name, _at(moment))
+    if isinstance(table_or_view, StoredView):
+        tree, outputs, text = binder.view(table_or_view, _at(moment))
+        unnamed = bool(alias) or table_or_view.temporary
+        qualifiers: tuple[str, ...] = (
+            () if unnamed else TableName(table_or_view.lake, table_or_view.schema, name.name).qualifiers
+        )
         relation = Relation(alias or name.name, alias or name.name, name_columns(outputs, names, alias), qualifiers)
         scope.add(relation)
         _splice(binder, node, f"({text})", relation, scope)
-        return _expanded(node, tree, relation, [*found.columns, *names] or repeated(outputs))
-    source, columns = found
+        return _expanded(node, tree, relation, [*table_or_view.columns, *names] or repeated(outputs))
+    source, columns = table_or_view
     qualifiers = () if alias or source.rows is None else source.rows.qualifiers
     relation = Relation(alias or name.name, alias or name.name, name_columns(columns, names, alias), qualifiers, source)
     scope.add(relation)
@@ -272,7 +257,7 @@ def _renaming(source: Source, columns: tuple[Output, ...], relation: Relation) -
     items = []
     for old, new in zip(columns, relation.columns or (), strict=True):
         column = exp.column(exp.to_identifier(old.name, quoted=True))
-        column.meta[TYPE] = old.type
+        notes(column).set_type(old.type)
         items.append(exp.alias_(column, new.name, quoted=True))
     return exp.select(*items).from_(exp.Table(this=exp.to_identifier(source.view, quoted=True)))
 
@@ -290,7 +275,7 @@ def _at(moment: exp.Expr | None) -> At | None:
 def _function(binder: Binding, node: exp.Table, call: exp.Anonymous, scope: Scope, ctes: Ctes) -> exp.Expr:
     alias, names = alias_of(node)
     shown = alias or call.name
-    name = TableName.of([part.name for part in node.parts], *place(call))
+    name = TableName.of([part.name for part in node.parts], *line_and_column(call))
     if name.schema is None and call.name.lower() in ("range", "generate_series"):
         binder.children(call, scope, ctes)
         columns = _counted_on(node, Output(call.name.lower(), value=_unnested(call)), bool(node.args.get("ordinality")))
@@ -302,13 +287,13 @@ def _function(binder: Binding, node: exp.Table, call: exp.Anonymous, scope: Scop
         raise UnsupportedFeatureError(f"WITH ORDINALITY of {call.name} is not supported on Spark; use row_number().")
     macro = binder.find_macro(name, "table")
     if macro is not None:
-        tree, found, own_name = binder.table_macro(macro, call, scope, ctes)
-        relation = Relation(shown, shown, name_columns(found, names, alias))
-        lateral = any(RELATION in column.meta for column in call.find_all(exp.Column))
+        tree, outputs, own_name = binder.table_macro(macro, call, scope, ctes)
+        relation = Relation(shown, shown, name_columns(outputs, names, alias))
+        lateral = any(notes(column).relation is not None for column in call.find_all(exp.Column))
         scope.add(relation)
         binder.frame.table(node, own_name, relation.alias, keeps_arguments=True)
-        result = _expanded(node, tree, relation, names or repeated(found))
-        result.meta[LATERAL] = lateral
+        result = _expanded(node, tree, relation, names or repeated(outputs))
+        notes(result).is_lateral = lateral
         return result
     args, kwargs = call_arguments(call)
     given = binder.resolver.function(name, args, kwargs)
@@ -322,7 +307,7 @@ def _function(binder: Binding, node: exp.Table, call: exp.Anonymous, scope: Scop
     relation = Relation(shown, shown, outputs, (), source)
     scope.add(relation)
     _splice(binder, node, quote_identifier(source.view), relation, scope)
-    binder.frame.sources[node.parts[0].meta.get("start")] = source
+    binder.frame.sources[start_of(node.parts[0])] = source
     result = exp.Table(this=exp.to_identifier(source.view, quoted=True))
     set_alias(result, relation, names)
     return result
@@ -330,7 +315,7 @@ def _function(binder: Binding, node: exp.Table, call: exp.Anonymous, scope: Scop
 
 def _counted_on(node: exp.Expr, column: Output, ordinality: bool) -> tuple[Output, ...]:
     """Returns the columns of a function in FROM, with the row number if requested."""
-    node.meta[ORDINALITY] = ordinality
+    notes(node).has_ordinality = ordinality
     return (column, Output("ordinality", _BIGINT)) if ordinality else (column,)
 
 
@@ -362,7 +347,7 @@ def _local(binder: Binding, node: exp.Table, scope: Scope, shown: str, names: li
     scope.add(relation)
     source = Source(binder.view_name(), "local", name, query=query)
     binder.sources.append(source)
-    node.meta[LOCAL_VIEW] = source.view
+    notes(node).local_view = source.view
     set_alias(node, relation, names)
     return node
 
@@ -372,7 +357,7 @@ def _subquery(binder: Binding, node: exp.Subquery, scope: Scope, ctes: Ctes) -> 
     around = Scope(scope.parent, list(scope.relations), dict(scope.merged))
     outputs = binder.query(node.this, around, ctes)
     if around.touched:
-        node.meta[LATERAL] = True
+        notes(node).is_lateral = True
     shown = alias or "unnamed_subquery"
     while not alias and any(relation.name == shown for relation in scope.relations):
         shown += "_"

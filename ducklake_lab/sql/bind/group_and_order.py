@@ -8,13 +8,11 @@ from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import is_aggregate
 from ducklake_lab.errors import BindError
-from ducklake_lab.sql.bind.aliases import ALIAS_POSITION, alias_value
+from ducklake_lab.sql.bind.aliases import alias_value
 from ducklake_lab.sql.bind.binding import Binding
 from ducklake_lab.sql.bind.star_expansion import expand, has_star
-from ducklake_lab.sql.scope import BOUND, OUTPUTS, RELATION, Ctes, Outputs, Relation, Scope
-
-#: node.meta key: the keys replace GROUP BY ALL.
-_ALL = "ducklake_group_all"
+from ducklake_lab.sql.notes import Outputs, Relation, notes
+from ducklake_lab.sql.scope import Ctes, Scope
 
 
 def bind_group(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]) -> None:
@@ -30,7 +28,7 @@ def bind_group(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, alia
         ]
         whole = exp.Group(expressions=keys) if keys else None
         if whole is not None:
-            whole.meta[_ALL] = True
+            notes(whole).replaces_all = True
         node.set("group", whole)
         return
     _check_places(node, group.expressions, "GROUP BY")
@@ -54,12 +52,12 @@ def _check_places(node: exp.Select, keys: Sequence[exp.Expr], clause: str) -> No
 
 
 def _check_place(key: exp.Expr, width: int | None, clause: str) -> None:
-    place = key.name if isinstance(key, exp.Literal) and not key.is_string else ""
+    position = key.name if isinstance(key, exp.Literal) and not key.is_string else ""
     bare = key.this if isinstance(key, exp.Neg) else key
-    if isinstance(bare, exp.Literal) and (bare is not key or not place.isdigit()) and clause != "GROUP BY":
+    if isinstance(bare, exp.Literal) and (bare is not key or not position.isdigit()) and clause != "GROUP BY":
         raise BindError(f"{clause} {key.sql(dialect='duckdb')} is a constant, which orders nothing; leave it out.")
-    if width is not None and place.isdigit() and not 0 < int(place) <= width:
-        raise BindError(f"{clause} {place} names no column: the SELECT list has {width}.")
+    if width is not None and position.isdigit() and not 0 < int(position) <= width:
+        raise BindError(f"{clause} {position} names no column: the SELECT list has {width}.")
 
 
 def _without_empty(group: exp.Group) -> None:
@@ -84,14 +82,14 @@ def bind_having(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, ali
     grouped = set(_grouped(node))
     group = node.args.get("group")
     # with GROUP BY ALL, DuckDB also groups by columns that HAVING names; such names stay columns
-    is_all = group is not None and group.meta.get(_ALL, False)
+    is_all = group is not None and notes(group).replaces_all
     for column in list(clause.find_all(exp.Column)):
         name = column.name.casefold()
         if name not in aliases or column.table or name in grouped or _is_inside(column, clause):
             continue
         if not is_all or _has_aggregate(aliases[name]):
             value = alias_value(column, aliases[name])
-            value.meta[BOUND] = True
+            notes(value).is_bound = True
             column.replace(value)
     clause.set("this", binder.expression(clause.this, scope, ctes, aliases))
 
@@ -112,7 +110,7 @@ def bind_qualify(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, al
 
 
 def _has_window(node: exp.Expr) -> bool:
-    """Whether a window function stands outside of subqueries."""
+    """Returns whether a window function stands outside of subqueries."""
     if isinstance(node, exp.Window):
         return True
     return not isinstance(node, exp.Query) and any(_has_window(child) for child in node.iter_expressions())
@@ -128,7 +126,7 @@ def _grouped(node: exp.Select) -> Iterator[str]:
 
 
 def _is_inside(column: exp.Column, clause: exp.Expr) -> bool:
-    """Whether a column is in an aggregate or a subquery of a clause."""
+    """Returns whether a column is in an aggregate or a subquery of a clause."""
     parent = column.parent
     while parent is not None and parent is not clause:
         if isinstance(parent, exp.Query | exp.Window) or (
@@ -148,10 +146,10 @@ def bind_distinct(
         return
     keys = distinct.args["on"]
     written = keys.expressions if isinstance(keys, exp.Tuple) else [keys.unnest()]
-    found = [one.unalias() for key in written for one in expand(key, scope)]
-    keys = exp.Tuple(expressions=found)
+    expanded = [one.unalias() for key in written for one in expand(key, scope)]
+    keys = exp.Tuple(expressions=expanded)
     distinct.set("on", keys)
-    _check_places(node, found, "DISTINCT ON")
+    _check_places(node, expanded, "DISTINCT ON")
     for key in keys.expressions:
         position = _alias_position(key, aliases) if outputs is not None else None
         key.replace(binder.expression(key, scope, ctes, aliases) if position is None else exp.Literal.number(position))
@@ -172,7 +170,7 @@ def bind_order(
             # the name means the output column here too
             column = item.this.this
             value = alias_value(column, aliases[column.name.casefold()])
-            value.meta[BOUND] = True
+            notes(value).is_bound = True
             item.this.set("this", value)
         position = _alias_position(item.this, aliases) or _written_position(item.this) if outputs is not None else None
         if position is not None:
@@ -230,7 +228,7 @@ def _expand_stars(order: exp.Expr, scope: Scope) -> None:
 
 
 def _has_aggregate(node: exp.Expr) -> bool:
-    """Whether an expression contains an aggregate or window function, outside of subqueries."""
+    """Returns whether an expression contains an aggregate or window function, outside of subqueries."""
     if isinstance(node, exp.Window):
         return True
     if isinstance(node, exp.Anonymous) and is_aggregate(node.name):
@@ -241,10 +239,10 @@ def _has_aggregate(node: exp.Expr) -> bool:
 
 
 def _has_column(item: exp.Expr, scope: Scope) -> bool:
-    """Whether an output column uses a column of FROM; without such columns there is one group."""
+    """Returns whether an output column uses a column of FROM; without such columns there is one group."""
 
     def is_own(column: exp.Column) -> bool:
-        relation = column.meta.get(RELATION)
+        relation = notes(column).relation
         if relation is None:  # a USING column, or unknown before the query runs
             return column.find_ancestor(exp.Subquery, exp.Exists) is None
         return any(relation is own for own in scope.relations)
@@ -255,7 +253,7 @@ def _has_column(item: exp.Expr, scope: Scope) -> bool:
 def _alias_position(key: exp.Expr, aliases: Mapping[str, exp.Expr]) -> int | None:
     """Returns the position of the output column with a bare name as its alias; None without one."""
     value = aliases.get(key.name.casefold()) if isinstance(key, exp.Column) and not key.table else None
-    return value.meta[ALIAS_POSITION] if value is not None else None
+    return notes(value).alias_position if value is not None else None
 
 
 def _written_position(key: exp.Expr) -> int | None:
@@ -277,7 +275,7 @@ def _position_in_sides(node: exp.Expr, query: exp.Expr) -> int | None:
     if not isinstance(query, exp.SetOperation) or query.args.get("by_name"):
         return None
     for side in (query.this, query.expression):
-        found = _output_position(node, side.meta.get(OUTPUTS)) or _position_in_sides(node, side)
-        if found is not None:
-            return found
+        position = _output_position(node, notes(side).outputs) or _position_in_sides(node, side)
+        if position is not None:
+            return position
     return None

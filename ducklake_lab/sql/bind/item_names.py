@@ -10,7 +10,7 @@ from sqlglot import exp
 from ducklake_lab.duckdb.canonical import item_name
 from ducklake_lab.errors import BindError
 from ducklake_lab.sql.dialect import DuckLakeSql
-from ducklake_lab.sql.scope import WRITTEN_QUERY, Outputs, Relation
+from ducklake_lab.sql.notes import Outputs, Relation, notes
 
 
 def alias_of(node: exp.Expr) -> tuple[str, list[str]]:
@@ -38,12 +38,12 @@ def _apart(names: Iterable[str]) -> Iterator[str]:
     """Yields the names, numbered where an earlier one is equal; ignores case."""
     numbers: dict[str, int] = {}
     for name in names:
-        folded, found = name.casefold(), name
-        while found.casefold() in numbers:
-            found = f"{name}_{numbers[folded]}"
+        folded, unique = name.casefold(), name
+        while unique.casefold() in numbers:
+            unique = f"{name}_{numbers[folded]}"
             numbers[folded] += 1
-        numbers[found.casefold()] = 1
-        yield found
+        numbers[unique.casefold()] = 1
+        yield unique
 
 
 def repeated(outputs: Outputs) -> list[str]:
@@ -54,7 +54,7 @@ def repeated(outputs: Outputs) -> list[str]:
 
 def note_written(query: exp.Expr) -> None:
     """Notes the SQL of a query that is not bound yet, for errors."""
-    query.meta[WRITTEN_QUERY] = query.sql(dialect=DuckLakeSql, normalize_functions=False, comments=False)
+    notes(query).written_query = query.sql(dialect=DuckLakeSql, normalize_functions=False, comments=False)
 
 
 def set_alias(node: exp.Expr, relation: Relation, names: list[str]) -> None:
@@ -96,7 +96,7 @@ def output_name(item: exp.Expr, written: str | None = None) -> str:
 
 
 def _is_path(node: exp.Expr) -> bool:
-    """Whether a node is a column with struct fields, `a.b.c`."""
+    """Returns whether a node is a column with struct fields, `a.b.c`."""
     inner = node.this if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier) else None
     return isinstance(inner, exp.Column | exp.Identifier) or (inner is not None and _is_path(inner))
 

@@ -1,4 +1,4 @@
-"""Lambdas and what is written in place of them: list comprehensions, and calls of methods."""
+"""Lambdas and their other forms: list comprehensions, and calls of methods."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def with_columns(subject: exp.Expr) -> exp.Expr:
 
 
 def _is_value(name: exp.Identifier) -> bool:
-    """Whether a name stands for a value, and for no parameter of a lambda around it."""
+    """Returns whether a name stands for a value, and for no parameter of a lambda around it."""
     parent = name.parent
     if parent is None:
         return True

@@ -22,7 +22,7 @@ from ducklake_lab.sql.dialect import DuckLakeSql
 _MOST_COLUMNS = 2000
 #: Returns the rows of a query with one text column.
 Texts = Callable[[exp.Query], Sequence[str]]
-#: What DuckDB's setting `pivot_limit` is until it is set.
+#: Default of DuckDB's setting `pivot_limit`.
 PIVOT_LIMIT = 100_000
 
 
@@ -141,7 +141,7 @@ def _pivot(
 def _unpivot(
     source: exp.Expr, written: Sequence[exp.Expr], name: str, values: Sequence[str], include_nulls: bool
 ) -> exp.Select:
-    fields = [f"{VALUE}{place}" for place in range(len(values))]
+    fields = [f"{VALUE}{number}" for number in range(len(values))]
     item = Unpivoted(expressions=[one.copy() for one in written], width=len(values))
     inner = exp.select(item, copy=False).from_(source.copy(), copy=False)
     cell = exp.column(exp.to_identifier(CELL, quoted=True))
@@ -160,8 +160,8 @@ def _unpivot(
     query = exp.select(*items, copy=False).from_(exp.Subquery(this=inner), copy=False)
     if include_nulls:
         return query
-    known = (exp.Not(this=exp.Is(this=part(field), expression=exp.Null())) for field in fields)
-    return query.where(*known, copy=False)
+    not_null = (exp.Not(this=exp.Is(this=part(field), expression=exp.Null())) for field in fields)
+    return query.where(*not_null, copy=False)
 
 
 def _found(pivot: exp.Pivot, field: exp.Expr, texts: Texts, limit: int) -> list[tuple[exp.Expr, str]]:
@@ -169,8 +169,8 @@ def _found(pivot: exp.Pivot, field: exp.Expr, texts: Texts, limit: int) -> list[
     if isinstance(field, exp.Tuple) or field.find(exp.Query, exp.AggFunc):
         raise _refused(f"PIVOT by {field.sql(dialect=DuckLakeSql)} without IN (…)")
     query = exp.select(exp.Alias(this=_text(field.unalias().copy()), alias=exp.to_identifier("v")), copy=False)
-    known = exp.Not(this=exp.Is(this=field.unalias().copy(), expression=exp.Null()))
-    query = query.distinct().from_(pivot.this.copy(), copy=False).where(known, copy=False)
+    not_null = exp.Not(this=exp.Is(this=field.unalias().copy(), expression=exp.Null()))
+    query = query.distinct().from_(pivot.this.copy(), copy=False).where(not_null, copy=False)
     query.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Literal.number(1))]))
     query = query.limit(limit, copy=False)
     root = pivot.root()
@@ -179,10 +179,10 @@ def _found(pivot: exp.Pivot, field: exp.Expr, texts: Texts, limit: int) -> list[
             raise _refused("PIVOT without IN (…) inside of WITH")
     if root.args.get("with_"):
         query.set("with_", root.args["with_"].copy())
-    found: list[tuple[exp.Expr, str]] = [(exp.Literal.string(value), value) for value in texts(query)]
-    if not found:
+    values: list[tuple[exp.Expr, str]] = [(exp.Literal.string(value), value) for value in texts(query)]
+    if not values:
         raise _refused("PIVOT without IN (…) over a column without values")
-    return found
+    return values
 
 
 def _above(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -195,7 +195,7 @@ def _values(field: exp.Expr) -> list[tuple[exp.Expr, str]]:
     """Returns (value, name) for each listed value of a column."""
     if not isinstance(field, exp.In) or not field.expressions:
         raise _refused("PIVOT over values that are not listed")
-    found: list[tuple[exp.Expr, str]] = []
+    values: list[tuple[exp.Expr, str]] = []
     for item in field.expressions:
         value = item.this if isinstance(item, exp.PivotAlias | exp.Alias) else item
         if isinstance(value, exp.Column) and not value.table:
@@ -204,8 +204,8 @@ def _values(field: exp.Expr) -> list[tuple[exp.Expr, str]]:
         if not isinstance(bare, exp.Literal | exp.Boolean | exp.Null):
             raise _refused(f"PIVOT by {value.sql(dialect=DuckLakeSql)}")
         shown = item.args["alias"].name if isinstance(item, exp.PivotAlias | exp.Alias) else _shown(value)
-        found.append((value, shown))
-    return found
+        values.append((value, shown))
+    return values
 
 
 def _shown(value: exp.Expr) -> str:

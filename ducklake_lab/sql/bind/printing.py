@@ -1,4 +1,4 @@
-"""Prints bound trees as DuckDB SQL, for what no text is written for: changes of rows, and virtual columns."""
+"""Prints bound trees as DuckDB SQL, for statements without a text: changes of rows, and virtual columns."""
 
 from __future__ import annotations
 

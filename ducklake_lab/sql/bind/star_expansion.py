@@ -10,7 +10,8 @@ from ducklake_lab.duckdb.evaluation import names_like
 from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.kinds import kind_of
-from ducklake_lab.sql.scope import RELATION, TYPE, WRITTEN, Relation, Scope, bind_error, replace_qualifiers, resolve
+from ducklake_lab.sql.notes import Relation, notes
+from ducklake_lab.sql.scope import Scope, bind_error, replace_qualifiers, resolve
 
 
 def expand(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
@@ -58,16 +59,16 @@ def _starred(star: exp.Expr, columns: Sequence[exp.Expr], scope: Scope) -> list[
         raise UnsupportedFeatureError("* ILIKE is not supported; use COLUMNS with a pattern.")
     by_name = {column.alias_or_name.casefold(): column for column in columns}
 
-    def known(node: exp.Expr) -> str:
+    def folded_name(node: exp.Expr) -> str:
         if node.name.casefold() not in by_name:
             tables = " nor ".join(relation.name for relation in scope.relations)
             identifier = node.this if isinstance(node.this, exp.Identifier) else node
             raise bind_error(f'{tables} has no column "{node.name}"', identifier, did_you_mean(node.name, by_name))
         return node.name.casefold()
 
-    excluded = [(known(node), _tables(node)) for node in star.args.get("except_") or []]
-    replaced = {known(node.args["alias"]): node for node in star.args.get("replace") or []}
-    renamed = [(known(node.this), _tables(node.this), node.alias) for node in star.args.get("rename") or []]
+    excluded = [(folded_name(node), _tables(node)) for node in star.args.get("except_") or []]
+    replaced = {folded_name(node.args["alias"]): node for node in star.args.get("replace") or []}
+    renamed = [(folded_name(node.this), _tables(node.this), node.alias) for node in star.args.get("rename") or []]
     if scope.frame is not None and any(len(tables) > 1 for _, tables, *_ in (*excluded, *renamed)):
         scope.frame.qualify((), None)
     _check_changes(star, columns)
@@ -111,14 +112,14 @@ def _tables(node: exp.Expr) -> list[str]:
 
 
 def _is_of(column: exp.Expr, names: list[str]) -> bool:
-    """Whether the column belongs to the table with those qualifiers; without qualifiers, to any.
+    """Returns whether the column belongs to the table with those qualifiers; without qualifiers, to any.
 
     Raises:
         UnsupportedFeatureError: the column belongs to several tables.
     """
     if not names:
         return True
-    relation: Relation | None = column.meta.get(RELATION)
+    relation = notes(column).relation
     if relation is None:
         raise UnsupportedFeatureError(
             f'"{names[-1]}.{column.alias_or_name}" cannot be left out of a join that USING merges.'
@@ -155,7 +156,7 @@ def _columns_call(item: exp.Expr, calls: list[exp.Anonymous], columns: list[exp.
             if call is copy:
                 copy = value.copy()
             else:
-                is_inside = not isinstance(value, exp.Column) and WRITTEN not in value.meta
+                is_inside = not isinstance(value, exp.Column) and notes(value).written_name is None
                 call.replace(exp.Paren(this=value.copy()) if is_inside else value.copy())
         # DuckDB names each copy by its column, even inside an expression, but names a REPLACE value by its text.
         named = isinstance(copy, exp.Alias) or is_inside
@@ -164,7 +165,7 @@ def _columns_call(item: exp.Expr, calls: list[exp.Anonymous], columns: list[exp.
 
 
 def gives_fields(value: exp.Expr) -> bool:
-    """Whether a bound item of the SELECT list unnests a struct, which returns a column for each field."""
+    """Returns whether a bound item of the SELECT list unnests a struct, which returns a column for each field."""
     if not isinstance(value, exp.Anonymous) or value.name.lower() != "unnest" or not value.expressions:
         return False
     kind = kind_of(value.expressions[0])
@@ -182,17 +183,17 @@ def fields_of_row(value: exp.Expr) -> list[tuple[str, exp.Expr]]:
     kind = kind_of(struct)
     if kind is None or struct.find(exp.Anonymous, exp.Query) is not None or not all(name for name, _ in kind.children):
         return []
-    found: list[tuple[str, exp.Expr]] = []
+    fields: list[tuple[str, exp.Expr]] = []
     for name, child in kind.children:
         whole = struct.copy() if isinstance(struct, exp.Column | exp.Dot) else exp.Paren(this=struct.copy())
         field = exp.Dot(this=whole, expression=exp.to_identifier(name, quoted=True))
-        field.meta[TYPE] = child
-        found.append((name, field))
-    return found
+        notes(field).set_type(child)
+        fields.append((name, field))
+    return fields
 
 
 def has_star(node: exp.Expr) -> bool:
-    """Whether a projection is a star that could not be expanded."""
+    """Returns whether a projection is a star that could not be expanded."""
     inner = node.this if isinstance(node, exp.Alias) else node
     return isinstance(inner, exp.Star) or (isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star))
 

@@ -8,9 +8,10 @@ from sqlglot import exp
 
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.sql.bind import star_expansion
-from ducklake_lab.sql.scope import RELATION, Scope, resolve
+from ducklake_lab.sql.notes import notes
+from ducklake_lab.sql.scope import Scope, resolve
 
-#: The names of what an UNPIVOT makes of a row: its cells, and the fields of each.
+#: Names of the columns of an UNPIVOT: the cells of a row, and the fields of each.
 CELL, NAME, VALUE = "_ducklake_cell", "n", "v"
 
 
@@ -65,13 +66,13 @@ def _unpivoted(node: Unpivoted, scope: Scope) -> list[exp.Expr]:
 def _rows(written: exp.Expr, scope: Scope) -> Iterator[Sequence[exp.Expr]]:
     """The rows of values that an item stands for; a pattern stands for several."""
     parts = [_as_column(part) for part in parts_of(written)]
-    found = [star_expansion.expand(part, scope) for part in parts]
+    expanded = [star_expansion.expand(part, scope) for part in parts]
     if len(parts) == 1:
-        yield from ([one] for one in found[0])
-    elif any(len(one) != 1 for one in found):
+        yield from ([one] for one in expanded[0])
+    elif any(len(one) != 1 for one in expanded):
         raise UnsupportedFeatureError("UNPIVOT of several columns by a pattern is not supported on Spark.")
     else:
-        yield [one for (one,) in found]
+        yield [one for (one,) in expanded]
 
 
 def _as_column(node: exp.Expr) -> exp.Expr:
@@ -86,10 +87,10 @@ def _only_column(value: exp.Expr, scope: Scope) -> exp.Column:
     if len({one.name.casefold() for one in columns}) != 1 or value.find(exp.Query) is not None:
         shown = value.unalias().sql(dialect="duckdb")
         raise BindError(f"UNPIVOT takes columns, and expressions of one column each, not {shown}.")
-    found = resolve([part for part in columns[0].parts if isinstance(part, exp.Identifier)], scope)
-    if not isinstance(found, exp.Column) or found.meta.get(RELATION, scope.relations[0]) not in scope.relations:
+    column = resolve([part for part in columns[0].parts if isinstance(part, exp.Identifier)], scope)
+    if not isinstance(column, exp.Column) or (notes(column).relation or scope.relations[0]) not in scope.relations:
         raise UnsupportedFeatureError(f"UNPIVOT of {columns[0].sql(dialect='duckdb')} is not supported on Spark.")
-    return found
+    return column
 
 
 def _key(column: exp.Column) -> tuple[str, str]:
@@ -98,6 +99,6 @@ def _key(column: exp.Column) -> tuple[str, str]:
 
 def _cell(name: str, values: Sequence[exp.Expr]) -> exp.Expr:
     parts: list[tuple[str, exp.Expr]] = [(NAME, exp.Literal.string(name))]
-    parts += [(f"{VALUE}{place}", value.copy()) for place, value in enumerate(values)]
+    parts += [(f"{VALUE}{number}", value.copy()) for number, value in enumerate(values)]
     fields = [exp.PropertyEQ(this=exp.to_identifier(key, quoted=True), expression=part) for key, part in parts]
     return exp.Anonymous(this="struct_pack", expressions=fields)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
-from ducklake_lab.sql.scope import TYPE, Merged, Output, Relation, Scope, bind_error, merged_column
+from ducklake_lab.sql.notes import Output, Relation, notes
+from ducklake_lab.sql.scope import Merged, Scope, bind_error, merged_column
 
 
 def natural_columns(before: list[Relation], added: list[Relation]) -> list[exp.Identifier]:
@@ -55,7 +56,7 @@ def merge_using(
         folded = identifier.name.casefold()
         sides: list[Relation] = []
         values: list[exp.Expr] = []
-        known = scope.merged.get(folded)
+        merged = scope.merged.get(folded)
         for relations in (before, added):
             holders = [relation for relation in relations if relation.find(folded) is not None]
             if not holders and not any(relation.columns is None for relation in relations):
@@ -66,21 +67,21 @@ def merge_using(
                     identifier,
                     did_you_mean(identifier.name, candidates),
                 )
-            joined = [relation for relation in holders if known is not None and relation in known.members]
+            joined = [relation for relation in holders if merged is not None and relation in merged.members]
             if len(holders) > 1 and not joined:
                 raise bind_error(f'Column "{identifier.name}" in USING is ambiguous', identifier)
             is_apart = is_apart or 0 < len(joined) < len(holders)
             holders = joined or holders
             sides.extend(holders)
-            if joined and known is not None:
-                values.append(known.apart)
+            if joined and merged is not None:
+                values.append(merged.apart)
             elif holders and (output := holders[0].find(folded)) is not None:
                 values.append(holders[0].column(output))
-        if known is not None and not set(known.members) & set(sides):
+        if merged is not None and not set(merged.members) & set(sides):
             raise UnsupportedFeatureError(f'USING "{identifier.name}" for two joins of one FROM is not supported.')
         first = sides[0].find(folded) if sides else None
         if first is not None:
-            members = [*(known.members if known else []), *sides]
+            members = [*(merged.members if merged else []), *sides]
             apart = _joined(values, side)
             # the matching row of an ASOF JOIN may have another value
             column = sides[0].column(first) if is_asof else _bare(apart, first)
@@ -92,7 +93,7 @@ def merge_using(
 
 
 def _bare(apart: exp.Expr, first: Output) -> exp.Column:
-    return merged_column(Output(apart.name, apart.meta.get(TYPE)) if isinstance(apart, exp.Column) else first)
+    return merged_column(Output(apart.name, notes(apart).type) if isinstance(apart, exp.Column) else first)
 
 
 def _joined(values: list[exp.Expr], side: str) -> exp.Expr:
@@ -100,6 +101,6 @@ def _joined(values: list[exp.Expr], side: str) -> exp.Expr:
     if side != "FULL" or len(values) < 2:
         return values[-1 if side == "RIGHT" else 0]
     both = exp.Anonymous(this="coalesce", expressions=[value.copy() for value in values])
-    kinds = [value.meta.get(TYPE) for value in values]
-    both.meta[TYPE] = kinds[0] if kinds[0] == kinds[1] else None
+    kinds = [notes(value).type for value in values]
+    notes(both).set_type(kinds[0] if kinds[0] == kinds[1] else None)
     return both

@@ -117,26 +117,26 @@ def _alter_column(cursor: Cursor, binder: Binder, table: op.TableName, if_exists
 def _options(cursor: Cursor, binder: Binder) -> dict[str, object]:
     """Returns the values of `SET (name = value, …)` by name."""
     cursor.expect("SET")
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for item in _listed(cursor, "an option and its value"):
         part = Cursor(cursor.text, item)
-        name = _option_name(part, found)
+        name = _option_name(part, values)
         part.expect("=")
         value = part.rest()
         if not value:
             raise syntax_error(cursor.text, cursor.current, "a value")
-        found[name] = constant(parse_tokens(exp.Expr, value, cursor.text, binder))
-    return found
+        values[name] = constant(parse_tokens(exp.Expr, value, cursor.text, binder))
+    return values
 
 
 def _option_names(cursor: Cursor) -> tuple[str, ...]:
     cursor.expect("RESET")
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for item in _listed(cursor, "an option"):
         part = Cursor(cursor.text, item)
-        found[_option_name(part, found)] = None
+        names[_option_name(part, names)] = None
         part.finish()
-    return tuple(found)
+    return tuple(names)
 
 
 def _listed(cursor: Cursor, expected: str) -> list[list[Token]]:
@@ -203,8 +203,10 @@ def partition_keys(cursor: Cursor) -> tuple[op.PartitionKey, ...]:
         arguments = [Cursor(cursor.text, argument) for argument in part.parenthesised()]
         part.finish()
         if transform is None:
-            known = ", ".join(kind.shape() for kind in TRANSFORMS.values() if kind.since is None)
-            raise UnsupportedFeatureError(f'Partition transform "{name}" is not supported; use a column or {known}.')
+            transforms = ", ".join(kind.shape() for kind in TRANSFORMS.values() if kind.since is None)
+            raise UnsupportedFeatureError(
+                f'Partition transform "{name}" is not supported; use a column or {transforms}.'
+            )
         if len(arguments) != transform.arguments:
             raise BindError(
                 f"{transform.name} with {len(arguments)} arguments is no partition key. Expected {transform.shape()}."

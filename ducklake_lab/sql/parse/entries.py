@@ -15,6 +15,7 @@ from ducklake_lab.duckdb import canonical
 from ducklake_lab.errors import SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.notes import forget
 from ducklake_lab.sql.parse.placeholders import Binder
 from ducklake_lab.sql.parse.references import PIVOTS, word
 from ducklake_lab.sql.parse.statements import data_type, parse_query, parse_tokens
@@ -75,7 +76,7 @@ def _query(cursor: Cursor, tokens: Sequence[Token], binder: Binder) -> tuple[str
         printed = canonical.query_text(sql)
         query = parse_query(split(printed)[0], printed, Binder(None))
         for node in query.walk():
-            node.meta.clear()  # places in what was printed
+            forget(node)  # places in the printed text
         return sql, op.Query(query)
     before, for_text = binder.bound, binder.fork()
     tree = parse_query(tokens, cursor.text, binder)
@@ -169,7 +170,7 @@ def _body(cursor: Cursor, is_table: bool) -> Sequence[Token]:
 
 
 def _starts_overload(cursor: Cursor) -> bool:
-    """Whether `(…) AS TABLE` follows the next comma."""
+    """Returns whether `(…) AS TABLE` follows the next comma."""
     if cursor.word(1) != "(":
         return False
     ahead = Cursor(cursor.text, cursor.tokens, cursor.index + 1)

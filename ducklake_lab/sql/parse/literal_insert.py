@@ -21,5 +21,5 @@ _INSERT = re.compile(
 
 def read_literal_insert(text: str) -> tuple[str, str] | None:
     """Splits one INSERT of literals into the text before VALUES, and VALUES with its rows; None for other text."""
-    found = _INSERT.fullmatch(text)
-    return (text[: found.end("head")], found["rows"]) if found is not None else None
+    insert = _INSERT.fullmatch(text)
+    return (text[: insert.end("head")], insert["rows"]) if insert is not None else None

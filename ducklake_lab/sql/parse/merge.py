@@ -18,7 +18,7 @@ from ducklake_lab.sql.parse.tokens import Cursor, from_parse_error, syntax_error
 
 
 def is_merge(cursor: Cursor) -> bool:
-    """Whether a statement is MERGE, or WITH … MERGE."""
+    """Returns whether a statement is MERGE, or WITH … MERGE."""
     if not cursor.at("WITH"):
         return cursor.at("MERGE")
     ahead = Cursor(cursor.text, cursor.tokens)
@@ -79,20 +79,20 @@ def _source(with_: Sequence[Token], source: Sequence[Token], cursor: Cursor, bin
 
 def _until(cursor: Cursor, words: Sequence[str]) -> list[Token]:
     """Returns the tokens before the first of these words outside of parentheses and CASE."""
-    found: list[Token] = []
+    tokens: list[Token] = []
     cases = 0
     while cursor.current is not None:
         if cases == 0 and cursor.word() in words:
             break
         if cursor.current.token_type in (TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE):
             close = matching(cursor.tokens, cursor.index)
-            found += cursor.tokens[cursor.index : close + 1]
+            tokens += cursor.tokens[cursor.index : close + 1]
             cursor.index = close + 1
             continue
         cases += (cursor.word() == "CASE") - (cursor.word() == "END")
-        found.append(cursor.current)
+        tokens.append(cursor.current)
         cursor.index += 1
-    return found
+    return tokens
 
 
 def _clause(cursor: Cursor, binder: Binder) -> op.MergeClause:

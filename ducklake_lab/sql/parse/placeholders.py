@@ -145,7 +145,7 @@ class Binder:
 
 
 def _in_before(tokens: Sequence[Token]) -> bool | None:
-    """Whether IN ends some tokens; False if it is before an open parenthesis, None without it."""
+    """Returns whether IN ends some tokens; False if it is before an open parenthesis, None without it."""
     if tokens and tokens[-1].token_type is TokenType.IN:
         return True
     depth = 0

@@ -90,7 +90,7 @@ class _Finder:
 
     def find(self) -> list[Reference]:
         ctes = _cte_names(self.tokens)
-        found: list[Reference] = []
+        references: list[Reference] = []
         levels = [_Level()]
         start = True
         index = 0
@@ -136,17 +136,17 @@ class _Finder:
                 if reference is not None and subject:
                     reference = replace(reference, implied_alias="")
                 if reference is not None:
-                    found.append(reference)
+                    references.append(reference)
                     start = False
                     # also search the arguments of calls for queries
                     index = reference.last + 1 if reference.arguments is None else self._name_end(index) + 1
                     continue
             start = False
             index += 1
-        return [r for r in found if not (r.name.schema is None and r.name.name.casefold() in ctes)]
+        return [r for r in references if not (r.name.schema is None and r.name.name.casefold() in ctes)]
 
     def _begins_query(self, index: int, levels: Sequence[_Level]) -> bool:
-        """Whether a word may begin the query of CREATE … AS, or of INSERT."""
+        """Returns whether a word may begin the query of CREATE … AS, or of INSERT."""
         verb = word(self.tokens[0])
         if len(levels) > 1 or index == 0 or levels[-1].in_from:
             return False

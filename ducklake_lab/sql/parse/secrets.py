@@ -24,10 +24,10 @@ def read_secret(cursor: Cursor, binder: Binder) -> op.CreateSecret | op.DropSecr
     if not cursor.take("SECRET"):
         cursor.index = start
         return None
-    found = _create(cursor, binder, replace, persistent) if creates else _drop(cursor)
-    if found is None:
+    operation = _create(cursor, binder, replace, persistent) if creates else _drop(cursor)
+    if operation is None:
         cursor.index = start
-    return found
+    return operation
 
 
 def _create(cursor: Cursor, binder: Binder, replace: bool, persistent: bool) -> op.CreateSecret | None:

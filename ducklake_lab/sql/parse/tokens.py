@@ -63,8 +63,8 @@ def _unclosed(text: str) -> SqlSyntaxError:
     """Returns the error for a quote or comment that does not end, at its beginning."""
     at = 0
     while (opening := _OPENING.search(text, at)) is not None:
-        # a complete piece may contain what looks like an opening
-        closed = next((found for found in _CLOSED.finditer(text, at) if found.end() > opening.start()), None)
+        # a complete piece may contain the letters of an opening
+        closed = next((end for end in _CLOSED.finditer(text, at) if end.end() > opening.start()), None)
         if closed is None or closed.start() > opening.start():
             break
         at = closed.end()
@@ -111,9 +111,9 @@ def syntax_error(text: str, token: Token | None, expected: str | None = None) ->
     """Returns the error for a statement that is wrong at `token` (None: at its end)."""
     offset = token.start if token is not None else len(text.rstrip().rstrip(";").rstrip())
     line, column = position(text, offset)
-    found = f'at "{one_line(text[token.start : token.end + 1], 40)}"' if token is not None else "at the end"
+    spot = f'at "{one_line(text[token.start : token.end + 1], 40)}"' if token is not None else "at the end"
     hint = f"; expected {expected}" if expected else ""
-    return SqlSyntaxError(f"Syntax error {found} (line {line}, column {column}){hint}.", line=line, column=column)
+    return SqlSyntaxError(f"Syntax error {spot} (line {line}, column {column}){hint}.", line=line, column=column)
 
 
 def from_parse_error(text: str, tokens: Sequence[Token], error: ParseError) -> SqlSyntaxError:

@@ -13,11 +13,11 @@ from ducklake_lab.model.staged import ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.kinds import kind_of
+from ducklake_lab.sql.notes import Output, notes
 from ducklake_lab.sql.operations import Merge, MergeClause
 from ducklake_lab.sql.plan import QueryPlan, Resolver
 from ducklake_lab.sql.planning.planner import finish
 from ducklake_lab.sql.planning.writes import assignments_of, is_default, unbound_default
-from ducklake_lab.sql.scope import BOUND, ONLY_OF, OUTPUTS, RELATION, TYPE, Output
 from ducklake_lab.sql.types import to_sqlglot
 
 #: Output column: the action for the row, e.g. `update`.
@@ -53,8 +53,8 @@ def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver) -> Quer
 
     def case(value: Callable[[MergeClause], exp.Expr | None], kind: DataType) -> exp.Expr:
         """Returns an expression with a value for each row by its clause; NULL for clauses without one."""
-        found = [(number, value(clause)) for number, clause in enumerate(op.clauses)]
-        ifs = [exp.If(this=_number(number), true=_cast(value, kind)) for number, value in found if value is not None]
+        values = [(number, value(clause)) for number, clause in enumerate(op.clauses)]
+        ifs = [exp.If(this=_number(number), true=_cast(value, kind)) for number, value in values if value is not None]
         return exp.Case(this=_branch(), ifs=ifs) if ifs else _cast(exp.Null(), kind)
 
     items = [_aliased(builder.branch(), _BRANCH), _aliased(builder.here(), _HERE)]
@@ -81,18 +81,18 @@ def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver) -> Quer
 def _branched_once(tree: exp.Select, using: Sequence[str]) -> exp.Select:
     """Returns the bound query with the branch computed once per row, because a condition may be volatile."""
     branch, here, *items = tree.expressions
-    relations = [column.unalias().meta[RELATION] for column in (here, items[0])]
+    relations = [notes(column.unalias()).relation for column in (here, items[0])]
     # inner queries use the bare names of USING columns
     passed: dict[tuple[str, str], exp.Expr] = {(name, ""): _aliased(exp.column(_quoted(name)), name) for name in using}
 
     def is_own(column: exp.Column) -> bool:
-        """Whether a column belongs to one of the two tables, not to an inner query."""
+        """Returns whether a column belongs to one of the two tables, not to an inner query."""
         if not column.table:
             return column.find_ancestor(exp.Query) is None
-        return any(column.meta.get(RELATION) is relation for relation in relations)
+        return any(notes(column).relation is relation for relation in relations)
 
     def outside(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Column) or node.meta.get(BOUND) or not is_own(node):
+        if not isinstance(node, exp.Column) or notes(node).is_bound or not is_own(node):
             return node
         key = node.name, node.table
         if key not in passed:
@@ -105,7 +105,7 @@ def _branched_once(tree: exp.Select, using: Sequence[str]) -> exp.Select:
     outer = exp.Select(expressions=[item.transform(outside, copy=False) for item in items])
     columns = [*passed.values(), branch]
     tree.set("expressions", columns)
-    tree.meta[OUTPUTS] = tuple(Output(column.alias, kind_of(column.unalias())) for column in columns)
+    notes(tree).outputs = tuple(Output(column.alias, kind_of(column.unalias())) for column in columns)
     outer.from_(exp.Subquery(this=tree, alias=exp.TableAlias(this=_quoted(_ROWS))), copy=False)
     outer.set("where", exp.Where(this=exp.Not(this=exp.Is(this=_branch(), expression=exp.Null()))))
     return outer
@@ -118,7 +118,8 @@ def _branch() -> exp.Column:
 def _of_rows(name: str, kind: DataType | None) -> exp.Column:
     """Returns a bound column of the subquery with the branch."""
     column = exp.column(_quoted(name), table=_quoted(_ROWS))
-    column.meta.update({TYPE: kind, BOUND: True})
+    notes(column).set_type(kind)
+    notes(column).is_bound = True
     return column
 
 
@@ -221,7 +222,7 @@ class _Values:
         """Returns a copy of a clause's expression whose names mean columns of the only side with a row."""
         copy = value.copy()
         if clause.when != "matched":
-            copy.meta[ONLY_OF] = self.source if clause.when == "not matched" else self.target
+            notes(copy).only_of = self.source if clause.when == "not matched" else self.target
         return copy
 
     def _of_target(self, name: str) -> exp.Column:
@@ -256,11 +257,11 @@ class _Values:
 
     def _column(self, name: str) -> Column:
         folded = name.casefold()
-        found = next((column for column in self.columns if column.name.casefold() == folded), None)
-        if found is None:
+        column = next((column for column in self.columns if column.name.casefold() == folded), None)
+        if column is None:
             hint = did_you_mean(name, [column.name for column in self.columns])
             raise BindError(f'{self.op.table.name} has no column "{name}", which MERGE INTO names.{hint}')
-        return found
+        return column
 
     def _arity(self, wanted: int, got: int) -> BindError:
         return BindError(f"MERGE INTO {self.op.table.name} needs {wanted} values, but {got} were supplied.")

@@ -12,8 +12,8 @@ from sqlglot import exp
 
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.notes import Relation, notes
 from ducklake_lab.sql.plan import Digest, Source
-from ducklake_lab.sql.scope import RELATION, Relation
 
 #: Column of a digest with the row count; as a prefix, column with the count of a column's values.
 ROWS = "_ducklake_rows"
@@ -58,7 +58,7 @@ def _rewrite(node: exp.Expr, source: Source, columns: dict[str, None], counted: 
         column = args[0] if len(args) == 1 else None
         if name not in ("count", "min", "max") or not isinstance(column, exp.Column) or column.name in VIRTUAL_COLUMNS:
             return False
-        relation = column.meta.get(RELATION)
+        relation = notes(column).relation
         if not isinstance(relation, Relation) or relation.source is not source:
             return False
         if name == "count":
@@ -76,5 +76,5 @@ def _rewrite(node: exp.Expr, source: Source, columns: dict[str, None], counted: 
 
 def _total(column: str) -> exp.Expr:
     total = exp.Anonymous(this="sum", expressions=[exp.column(exp.to_identifier(column, quoted=True))])
-    known = exp.Anonymous(this="coalesce", expressions=[total, exp.Literal.number(0)])
-    return exp.Cast(this=known, to=exp.DataType.build("BIGINT"))
+    or_zero = exp.Anonymous(this="coalesce", expressions=[total, exp.Literal.number(0)])
+    return exp.Cast(this=or_zero, to=exp.DataType.build("BIGINT"))

@@ -47,7 +47,7 @@ def with_views(
     replacements: list[tuple[int, int, str]] = []
     for reference in find_references(text, tokens):
         if (asked := _asked(reference)) is not None:
-            known = len(binder.sources)
+            sources_before = len(binder.sources)
             query = with_views(
                 asked,
                 split(asked)[0],
@@ -58,14 +58,14 @@ def with_views(
                 written=written,
                 nested=nested or _is_nested(tokens[: reference.first]),
             )
-            if len(binder.sources) > known:
+            if len(binder.sources) > sources_before:
                 replacements.append((reference.first, reference.last, f"({query})"))
             continue
-        found = _source(reference, text, binder, elsewhere)
-        if found is None:
+        source = _source(reference, text, binder, elsewhere)
+        if source is None:
             continue
-        if isinstance(found, StoredView):
-            tree, outputs, query = binder.view(found, reference.at)
+        if isinstance(source, StoredView):
+            tree, outputs, query = binder.view(source, reference.at)
             if write is None:
                 sql = f"({query})"
             else:
@@ -73,10 +73,10 @@ def with_views(
                 sql = f"(WITH v({columns}) AS ({write(tree)}) SELECT * FROM v)" if columns else f"({write(tree)})"
         else:
             if written is not None and (nested or _is_nested(tokens[: reference.first])):
-                found.view = NAMED_PREFIX + found.view.removeprefix(SOURCE_PREFIX)
+                source.view = NAMED_PREFIX + source.view.removeprefix(SOURCE_PREFIX)
                 shown = text[tokens[reference.first].start : tokens[reference.last].end + 1]
-                written[found.view] = shown, bool(reference.implied_alias)
-            sql = quoted(found.view)
+                written[source.view] = shown, bool(reference.implied_alias)
+            sql = quoted(source.view)
         alias = reference.implied_alias
         replacements.append((reference.first, reference.last, f"{sql} AS {quoted(alias)}" if alias else sql))
     return splice(text, tokens, replacements)
@@ -97,12 +97,12 @@ def _asked(reference: Reference) -> str | None:
 def _as_name(text: str) -> str:
     """Returns a name as DuckDB reads it in a text: parts between dots, or one name."""
     tokens = split(text)[0] if split(text) else ()
-    is_path = all((token.token_type is TokenType.DOT) == bool(place % 2) for place, token in enumerate(tokens))
+    is_path = all((token.token_type is TokenType.DOT) == bool(number % 2) for number, token in enumerate(tokens))
     return text if is_path and len(tokens) % 2 else quote_identifier(text)
 
 
 def _is_nested(before: Sequence[Token]) -> bool:
-    """Whether parentheses are open after some tokens."""
+    """Returns whether parentheses are open after some tokens."""
     kinds = [token.token_type for token in before]
     return kinds.count(TokenType.L_PAREN) > kinds.count(TokenType.R_PAREN)
 
@@ -125,9 +125,9 @@ def _source(
     if reference.at is None and elsewhere(name):
         return None
     try:
-        found = binder.table(name, reference.at)
+        table_or_view = binder.table(name, reference.at)
     except BindError:
         if reference.at is not None:
             raise
         return None
-    return found if isinstance(found, StoredView) else found[0]
+    return table_or_view if isinstance(table_or_view, StoredView) else table_or_view[0]

@@ -11,7 +11,7 @@ _PARTS = frozenset(("kind", "expressions", "distinct", "from_", "group", "order"
 
 
 def is_of_one_function(query: Query) -> bool:
-    """Whether a query only calls a function and uses all of its rows: no WHERE, LIMIT, joins or subqueries."""
+    """Returns whether a query only calls a function and uses all of its rows: no WHERE, LIMIT, joins or subqueries."""
     tree = query.tree
     if not isinstance(tree, exp.Select) or not tree.args.get("from_"):
         return False

@@ -12,30 +12,29 @@ from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.bind.expansion import normalised
-from ducklake_lab.sql.bind.from_clause import LOCAL_VIEW
 from ducklake_lab.sql.bind.pivots import PIVOT_LIMIT, stored, written_out
 from ducklake_lab.sql.bind.printing import duckdb_sql
 from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.notes import Output, Outputs, notes
 from ducklake_lab.sql.operations import Query, Written
 from ducklake_lab.sql.parse.tokens import split
 from ducklake_lab.sql.plan import QueryPlan, Resolver, Source, SparkQuery
 from ducklake_lab.sql.planning.metadata_aggregates import digest_of
 from ducklake_lab.sql.planning.name_rewriting import with_views
-from ducklake_lab.sql.scope import Output, Outputs
 
 
-def plan_query(query: Query, resolver: Resolver, place: tuple[str, str] | None = None) -> QueryPlan:
+def plan_query(query: Query, resolver: Resolver, lake_schema: tuple[str, str] | None = None) -> QueryPlan:
     """Plans a query.
 
     Args:
-        place: a lake and schema in which names are looked up first, as in a view.
+        lake_schema: a lake and schema in which names are looked up first, as in a view.
 
     Raises:
         BindError: a name does not exist or is ambiguous.
         UnsupportedFeatureError: a name cannot be resolved here; `plan_in_process` leaves the query to DuckDB.
     """
     tree = normalised(query.tree)
-    binder = QueryBinder(resolver, place, query.written)
+    binder = QueryBinder(resolver, lake_schema, query.written)
     outputs = binder.query(tree, None, {})
     binder.frame.quote_keywords(query.tree)
     text = binder.frame.text()
@@ -98,19 +97,19 @@ def _without_pivots(query: Query, resolver: Resolver) -> exp.Query | None:
 def _in_other_words(tree: exp.Query, resolver: Resolver, sources: Sequence[Source]) -> SparkQuery:
     """Plans a rewritten query for Spark over the sources of the original one."""
     plan = plan_query(Query(tree), resolver)
-    found = plan.for_spark()
-    sql, duckdb_sql = found.sql, plan.duckdb_sql
+    translated = plan.for_spark()
+    sql, duckdb_sql = translated.sql, plan.duckdb_sql
     for source in plan.sources:
         same = next((one for one in sources if _is_alike(one, source)), None)
         if same is None:
             raise UnsupportedFeatureError(f"{source.name} in such a query is not supported on Spark.")
         sql = sql.replace(f"`{source.view}`", f"`{same.view}`")
         duckdb_sql = duckdb_sql.replace(f'"{source.view}"', f'"{same.view}"')
-    return replace(found, sql=sql, duckdb_sql=duckdb_sql)
+    return replace(translated, sql=sql, duckdb_sql=duckdb_sql)
 
 
 def _is_alike(one: Source, other: Source) -> bool:
-    """Whether two sources have equal rows, and the first has all columns of the other."""
+    """Returns whether two sources have equal rows, and the first has all columns of the other."""
     same = (one.kind, one.name, one.at, one.args, one.kwargs, one.query) == (
         other.kind,
         other.name,
@@ -157,7 +156,7 @@ def finish(
 def _with_local_views(tree: exp.Expr) -> exp.Expr:
     """Returns the tree with views for tables that DuckDB resolves itself."""
     for node in list(tree.find_all(exp.Table)):
-        view = node.meta.get(LOCAL_VIEW)
+        view = notes(node).local_view
         if view is not None:
             table = exp.Table(this=exp.to_identifier(view, quoted=True), alias=node.args.get("alias"))
             table.set("joins", node.args.get("joins"))

@@ -57,12 +57,12 @@ def parameters(text: str, params: Mapping[str, object]) -> dict[str, object]:
     """
     tokens = _tokens(text)
     binder = Binder(params)
-    found = {}
+    values = {}
     for before, colon, name in zip([None, *tokens], tokens, tokens[1:], strict=False):
         field = before is not None and before.end + 1 == colon.start and before.token_type in _BEFORE_A_FIELD
         if colon.token_type is TokenType.COLON and name.start == colon.end + 1 and not field:
-            found[name.text] = binder.value(name.text)
-    return found
+            values[name.text] = binder.value(name.text)
+    return values
 
 
 def _tokens(text: str) -> list[Token]:

@@ -22,10 +22,11 @@ from ducklake_lab.sql.bind.expansion import normalised
 from ducklake_lab.sql.bind.item_names import aliased
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.kinds import kind_of_output
+from ducklake_lab.sql.notes import Output, notes
 from ducklake_lab.sql.operations import Delete, Insert, TableName, Update
 from ducklake_lab.sql.plan import QueryPlan, Resolver
 from ducklake_lab.sql.planning.planner import finish
-from ducklake_lab.sql.scope import TYPE, Output, Scope, bind_error
+from ducklake_lab.sql.scope import Scope, bind_error
 from ducklake_lab.sql.types import to_sqlglot
 
 _ROWS = "_ducklake_rows"
@@ -80,7 +81,7 @@ def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> Qu
             continue
         value = exp.column(_quoted(names[index]), table=_quoted(_ROWS), copy=False)
         # Values of VALUES are cast in place.
-        value.meta[TYPE] = column.data_type if values is not None and not op.by_name else outputs[index].type
+        notes(value).set_type(column.data_type if values is not None and not op.by_name else outputs[index].type)
         # Spark carries these types as text or bytes, and the writer converts them
         carried = carrier(column.data_type)
         later = carried != column.data_type and kind_of_output(outputs[index]) == carried
@@ -186,7 +187,7 @@ def _virtual(table: exp.Expr) -> list[exp.Expr]:
 
 def _converted(value: exp.Expr, kind: DataType) -> exp.Expr:
     node = exp.Cast(this=value, to=to_sqlglot(kind))
-    node.meta[TYPE] = kind
+    notes(node).set_type(kind)
     return node
 
 
@@ -208,7 +209,7 @@ def _literal(text: str, kind: DataType) -> exp.Expr:
 
 
 def is_default(value: exp.Expr) -> bool:
-    """Whether a value is the word DEFAULT, which the parser reads as a variable or a column."""
+    """Returns whether a value is the word DEFAULT, which the parser reads as a variable or a column."""
     if isinstance(value, exp.Var):
         return value.name.upper() == "DEFAULT"
     if not isinstance(value, exp.Column) or value.table or not isinstance(value.this, exp.Identifier):
@@ -229,14 +230,14 @@ def targets(op: Insert, columns: Sequence[Column]) -> list[Column]:
     by_name = {column.name.casefold(): column for column in columns}
     chosen: list[Column] = []
     for index, name in enumerate(op.columns):
-        line, place = op.column_positions[index] if index < len(op.column_positions) else (None, None)
-        spot = f" (line {line}, column {place})" if line is not None else ""
+        line, column_number = op.column_positions[index] if index < len(op.column_positions) else (None, None)
+        spot = f" (line {line}, column {column_number})" if line is not None else ""
         column = by_name.get(name.casefold())
         if column is None:
-            hint = did_you_mean(name, [known.name for known in columns])
-            raise BindError(f'{op.table.name} has no column "{name}"{spot}.{hint}', line=line, column=place)
+            hint = did_you_mean(name, [column.name for column in columns])
+            raise BindError(f'{op.table.name} has no column "{name}"{spot}.{hint}', line=line, column=column_number)
         if column in chosen:
-            raise BindError(f'Column "{name}" is given twice{spot}.', line=line, column=place)
+            raise BindError(f'Column "{name}" is given twice{spot}.', line=line, column=column_number)
         chosen.append(column)
     return chosen
 
@@ -252,7 +253,7 @@ def matched_by_name(table: TableName, names: Sequence[str], columns: Sequence[Co
     for name in names:
         column = by_name.get(name.casefold())
         if column is None:
-            hint = did_you_mean(name, [known.name for known in columns])
+            hint = did_you_mean(name, [column.name for column in columns])
             raise BindError(
                 f'{table.name} has no column "{name}", which INSERT BY NAME got.{hint}',
                 line=table.line,
@@ -341,7 +342,7 @@ def assignments_of(
                 raise UnsupportedFeatureError("UPDATE … SET of a struct field is not supported yet.")
             column = by_name.get(column_node.name.casefold())
             if column is None:
-                hint = did_you_mean(column_node.name, [known.name for known in columns])
+                hint = did_you_mean(column_node.name, [column.name for column in columns])
                 raise bind_error(f'{table} has no column "{column_node.name}"', column_node.this, hint)
             if column.column_id in result:
                 raise bind_error(f'Column "{column_node.name}" is set twice', column_node.this)

@@ -19,9 +19,9 @@ from ducklake_lab.model.predicates import And, ColumnPath, Comparison, Operator,
 from ducklake_lab.model.promotion import is_wider
 from ducklake_lab.model.types import INTEGERS, DataType
 from ducklake_lab.model.values import MOMENTS
+from ducklake_lab.sql.notes import notes
 from ducklake_lab.sql.parse.constants import NotConstant
 from ducklake_lab.sql.prune.constants import moment_value
-from ducklake_lab.sql.scope import TYPE
 
 #: Timestamps without a zone; a cast of others depends on the session's zone, which is unknown here.
 _MOMENTS = ("timestamp", "timestamp_s", "timestamp_ms")
@@ -56,7 +56,7 @@ class Unit:
 def unit_of(node: exp.Expr) -> Unit | None:
     """Returns the unit of time that an expression computes from a date or timestamp; None for others."""
     if isinstance(node, exp.Cast):
-        source, target = _type(node.this), _type(node)
+        source, target = notes(node.this).type, notes(node).type
         is_day = source is not None and source.name in _MOMENTS and target is not None and target.name == "date"
         return Unit("day", node.this, is_day=True) if is_day else None
     if not isinstance(node, exp.Anonymous):
@@ -72,11 +72,6 @@ def unit_of(node: exp.Expr) -> Unit | None:
     if word in ("date_part", "datepart") and unit == "year":
         return Unit("year", args[1], number=True)
     return None
-
-
-def _type(node: exp.Expr) -> DataType | None:
-    kind = node.meta.get(TYPE)
-    return kind if isinstance(kind, DataType) else None
 
 
 def floored(path: ColumnPath, kind: DataType, op: Operator, value: object, unit: Unit) -> Predicate:
@@ -209,7 +204,7 @@ def _rounded(path: ColumnPath, kind: DataType, op: Operator, value: object) -> P
 
 
 def _keeps(kind: DataType, target: DataType) -> bool:
-    """Whether a cast preserves order and distinctness."""
+    """Returns whether a cast preserves order and distinctness."""
     if target.name in ("timestamptz", "json", "float32") or kind.name == "boolean":
         return False
     if target.name == "float64":
@@ -256,7 +251,7 @@ _COMPARED = {
 
 
 def _is_short(value: float | Decimal) -> bool:
-    """Whether DuckDB and Python convert a number to the same DOUBLE; Python's is the nearest one."""
+    """Returns whether DuckDB and Python convert a number to the same DOUBLE; Python's is the nearest one."""
     if isinstance(value, float):
         return True
     digits = Decimal(value).as_tuple()

@@ -26,11 +26,11 @@ from ducklake_lab.model.predicates import (
 )
 from ducklake_lab.model.staged import LOCATION_COLUMNS, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import INTEGERS, DataType
+from ducklake_lab.sql.notes import Relation, notes
 from ducklake_lab.sql.parse.constants import NotConstant, literal_value
 from ducklake_lab.sql.plan import JoinKey
 from ducklake_lab.sql.prune.constants import folded_value
 from ducklake_lab.sql.prune.monotonic import NotOrdered, comparison, floored, unit_of
-from ducklake_lab.sql.scope import RELATION, TYPE, Relation
 
 #: Operators of comparisons by their nodes.
 OPERATORS: dict[type[exp.Expr], Operator] = {
@@ -105,7 +105,7 @@ def _key(relation: Relation, own: exp.Expr, other: exp.Expr) -> Iterator[JoinKey
 def _owner(node: exp.Expr) -> Relation | None:
     """Returns the relation of a column or struct field."""
     column = _field(node)[0]
-    found = column.meta.get(RELATION) if isinstance(column, exp.Column) else None
+    found = notes(column).relation if isinstance(column, exp.Column) else None
     return found if isinstance(found, Relation) else None
 
 
@@ -217,7 +217,7 @@ def _compared(relation: Relation, subject: exp.Expr, op: Operator, constant: exp
         return floored(path, kind, op, value, unit)
     if isinstance(bare, exp.Cast):
         path, kind = _path(relation, bare.this)
-        return comparison(path, kind, op, value, bare.meta.get(TYPE))
+        return comparison(path, kind, op, value, notes(bare).type)
     path, kind = _path(relation, bare)
     return comparison(path, kind, op, value)
 
@@ -225,10 +225,10 @@ def _compared(relation: Relation, subject: exp.Expr, op: Operator, constant: exp
 def _path(relation: Relation, node: exp.Expr) -> tuple[ColumnPath, DataType]:
     """Returns the path and type of a column of `relation`, or of a struct field in one."""
     column, fields = _field(node)
-    kind = column.meta.get(TYPE)
+    kind = notes(column).type
     if not isinstance(column, exp.Column) or not isinstance(kind, DataType):
         raise _NotPushable
-    if column.meta.get(RELATION) is not relation or column.name in (*VIRTUAL_COLUMNS, *LOCATION_COLUMNS):
+    if notes(column).relation is not relation or column.name in (*VIRTUAL_COLUMNS, *LOCATION_COLUMNS):
         raise _NotPushable
     for field in fields:
         named = [child for name, child in kind.children if name.casefold() == field.casefold()]

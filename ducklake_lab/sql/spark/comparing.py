@@ -9,8 +9,7 @@ from sqlglot import exp
 from ducklake_lab.duckdb.evaluation import NULL
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.dialect import NULLS
-from ducklake_lab.sql.scope import OUTPUTS, TYPE
+from ducklake_lab.sql.notes import notes
 from ducklake_lab.sql.spark.operands import Context, fit_one_decimal, is_ordered, operands
 from ducklake_lab.sql.spark.settings import order_of
 from ducklake_lab.sql.spark.stability import is_volatile
@@ -46,7 +45,7 @@ def named(node: exp.Expr) -> exp.Expr:
 
 
 def is_collated(node: exp.Expr) -> bool:
-    """Whether an expression contains COLLATE, outside of arguments computed before it."""
+    """Returns whether an expression contains COLLATE, outside of arguments computed before it."""
     return any(isinstance(part, exp.Collate) for part in node.walk(prune=is_computed_before))
 
 
@@ -63,7 +62,7 @@ def ordered(translation: Translating, node: exp.Ordered) -> exp.Expr:
     if node.args.get("with_fill"):
         raise UnsupportedFeatureError("WITH FILL is not supported.")
     descending, nulls_first = order_of(
-        node.args.get("desc"), node.args.get("nulls_first"), node.meta.get(NULLS), translation.settings
+        node.args.get("desc"), node.args.get("nulls_first"), notes(node).null_order_is_written, translation.settings
     )
     key, query = node.this, node.parent.parent if node.parent is not None else None
     kind = translation.type_of(key)
@@ -71,7 +70,7 @@ def ordered(translation: Translating, node: exp.Ordered) -> exp.Expr:
         key = _by_collation(key.unnest())
     check_collation(key, kind)
     if isinstance(key, exp.Literal) and isinstance(query, exp.Query):
-        outputs = query.meta.get(OUTPUTS) or ()
+        outputs = notes(query).outputs or ()
         place = int(key.name) if key.name.isdigit() else 0
         kind = outputs[place - 1].type if 0 < place <= len(outputs) else kind
         if not is_ordered(kind) and kind != NULL and isinstance(query, exp.Select) and not query.args.get("distinct"):
@@ -108,12 +107,12 @@ _COMBINED = {"nocase": "lower", "noaccent": "strip_accents", "nfc": "nfc_normali
 
 def _typed_column(kind: DataType) -> exp.Column:
     column = exp.column("_")
-    column.meta[TYPE] = kind
+    notes(column).set_type(kind)
     return column
 
 
 def _is_comparable(kind: Type) -> bool:
-    """Whether Spark's equality matches DuckDB's for a type, including nested types."""
+    """Returns whether Spark's equality matches DuckDB's for a type, including nested types."""
     if kind is None:
         return False
     if kind.name in ("list", "struct"):

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.scope import TYPE
+from ducklake_lab.sql.notes import notes
 from ducklake_lab.sql.spark.comparing import is_collated
 from ducklake_lab.sql.spark.deferring import conjunction
 from ducklake_lab.sql.spark.failing import may_fail
@@ -209,14 +209,14 @@ def _plain_item(around: exp.Select, node: exp.Join, before: Sequence[exp.Join], 
 
 
 def _is_exact(kind: DataType | None) -> bool:
-    """Whether values of a type that are equal on Spark are identical in DuckDB."""
+    """Returns whether values of a type that are equal on Spark are identical in DuckDB."""
     if kind is not None and kind.name in ("list", "struct"):
         return all(_is_exact(child) and child.name not in FLOATS for _, child in kind.children)
     return is_ordered(kind)
 
 
 def _differs_by_reading(translation: Translating, node: exp.Expr) -> bool:
-    """Whether a relation may have other rows in a second read."""
+    """Returns whether a relation may have other rows in a second read."""
     called = (translation.evaluations.get(call.name) for call in node.find_all(exp.Anonymous))
     unordered = any(query.args.get("limit") and not query.args.get("order") for query in node.find_all(exp.Query))
     return unordered or any(one is not None and one.volatile for one in called)
@@ -287,7 +287,7 @@ def asof(translation: Translating, node: exp.Join) -> None:
         over="OVER",
     )
     end = exp.column(exp.to_identifier("_ducklake_end", quoted=True), table=exp.to_identifier(right, quoted=True))
-    end.meta[TYPE] = translation.type_of(value)
+    notes(end).set_type(translation.type_of(value))
     until = exp.Is(this=end.copy(), expression=exp.Null())
     beyond = _OPPOSITE[type(nearest)](this=nearest.this.copy(), expression=end)
     check_same_for_all(condition, "the condition of a join")

@@ -13,10 +13,8 @@ from functools import reduce
 from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import ERROR, VALUE
+from ducklake_lab.sql.notes import notes
 from ducklake_lab.sql.spark.nodes import call, case, is_null, number
-
-#: node.meta key: the worker's call behind a value.
-_CALL = "ducklake_deferred"
 
 _BOOLEAN = exp.DataType.build("BOOLEAN")
 
@@ -33,13 +31,13 @@ def used(made: exp.Expr) -> exp.Expr:
         each = exp.Lambda(this=checked, expressions=[one.this.copy()])
         return call("get", call("transform", call("array", made), each), number(0))
     node = case(is_null(_part(made, ERROR)), _part(made, VALUE), call("raise_error", _part(made, ERROR)))
-    node.meta[_CALL] = made
+    notes(node).worker_call = made
     return node
 
 
 def raised(value: exp.Expr) -> exp.Expr | None:
     """Returns a condition that raises the error of a value that `used` made, and is true else; None for others."""
-    made = value.meta.get(_CALL)
+    made = notes(value).worker_call
     if made is None:
         return None
     error = call("raise_error", _part(made, ERROR))
@@ -47,7 +45,7 @@ def raised(value: exp.Expr) -> exp.Expr | None:
 
 
 def is_fit(arguments: Sequence[exp.Expr]) -> bool:
-    """Whether a worker's call may be repeated as `used` does for subqueries, without an additional join."""
+    """Returns whether a worker's call may be repeated as `used` does for subqueries, without an additional join."""
     queried = [part for part in arguments if part.find(exp.Query) is not None]
     raising = sum(part.name == "raise_error" for one in queried for part in one.find_all(exp.Anonymous))
     return raising < _NESTED and not any(part.find(exp.Exists, exp.In) for part in queried)
@@ -55,11 +53,11 @@ def is_fit(arguments: Sequence[exp.Expr]) -> bool:
 
 def conjunction(parts: Sequence[exp.Expr]) -> exp.Expr:
     """Returns the conjunction of conditions; a row dropped by one condition raises no error of the others."""
-    deferred = [part.meta[_CALL] for part in parts if _CALL in part.meta]
-    others = [part for part in parts if _CALL not in part.meta]
+    deferred = [call for part in parts if (call := notes(part).worker_call) is not None]
+    others = [part for part in parts if notes(part).worker_call is None]
     raising = [part for part in others if _raises(part)]
     first = [part for part in others if not _raises(part)]
-    checked = [part for part in parts if _CALL in part.meta]
+    checked = [part for part in parts if notes(part).worker_call is not None]
     if len(checked) + len(raising) > 1:
         # conditions that are false or have an error, then conditions that raise it
         first += [
@@ -73,7 +71,7 @@ def _part(made: exp.Expr, name: str) -> exp.Expr:
 
 
 def _raises(node: exp.Expr) -> bool:
-    """Whether a condition uses the value of a worker."""
+    """Returns whether a condition uses the value of a worker."""
     return any(part.name == "raise_error" for part in node.find_all(exp.Anonymous))
 
 

@@ -35,7 +35,7 @@ _PLAIN = ("varchar", "boolean", "date", "float32", "float64", "int8", "int16", "
 
 
 def may_fail(node: exp.Expr, type_of: Callable[[exp.Expr], Type]) -> bool:
-    """Whether an expression may fail for some row."""
+    """Returns whether an expression may fail for some row."""
     if is_computed_before(node):
         return False
     if isinstance(node, exp.Literal):
@@ -64,6 +64,6 @@ def may_fail(node: exp.Expr, type_of: Callable[[exp.Expr], Type]) -> bool:
 
 
 def _are_plain(parts: list[exp.Expr] | tuple[exp.Expr, ...], type_of: Callable[[exp.Expr], Type]) -> bool:
-    """Whether DuckDB casts no argument to a type that cannot hold all its values."""
+    """Returns whether DuckDB casts no argument to a type that cannot hold all its values."""
     kinds = [type_of(part) for part in parts]
     return all(kind is not None and kind.name in _PLAIN for kind in kinds)

@@ -15,7 +15,7 @@ def one_group(node: exp.Select) -> None:
     """Leaves a single empty grouping set to the aggregates, which make a row of no rows too.
 
     Raises:
-        UnsupportedFeatureError: a query has several empty sets, each of which has a row even without input rows.
+        UnsupportedFeatureError: a query has several empty sets; each has a row even without input rows.
     """
     found = grouped(node.args.get("group") or exp.Group())
     if len(found) != 1 or not isinstance(found[0], exp.GroupingSets):
@@ -46,7 +46,7 @@ def group_alone(node: exp.Select) -> None:
 
 
 def has_total(node: exp.Select) -> bool:
-    """Whether one of its grouping sets is empty: that set has a row even without input rows."""
+    """Returns whether one of its grouping sets is empty: that set has a row even without input rows."""
     found = grouped(node.args.get("group") or exp.Group())
     return bool(found) and all(
         isinstance(one, exp.Rollup | exp.Cube) or (isinstance(one, exp.GroupingSets) and exp.Tuple() in one.expressions)

@@ -96,7 +96,7 @@ def _at(c: Context, node: exp.Binary, kind: DataType) -> exp.Expr | None:
 
 
 def _is_zero(c: Context, node: exp.Expr) -> bool:
-    """Whether a node is the constant 0: DuckDB simplifies sums and products with 0, which changes the sign of zeros."""
+    """Returns whether a node is the constant 0: DuckDB simplifies with it, and so changes the sign of zeros."""
     try:
         return is_constant(node) and value_of(c, node, DataType("float64")) == 0
     except DuckLakeError:
@@ -252,7 +252,7 @@ def converted(c: Context, node: exp.Expr, kind: DataType) -> exp.Expr | None:
 
 
 def _widens(own: DataType, kind: DataType) -> bool:
-    """Whether each value of a numeric type is a value of another, or becomes the nearest DOUBLE."""
+    """Returns whether each value of a numeric type is a value of another, or becomes the nearest DOUBLE."""
     source, target = digits_of(own), digits_of(kind)
     if own.name in SIGNED and kind.name in SIGNED:
         return SIGNED[own.name] <= SIGNED[kind.name]
@@ -371,7 +371,7 @@ def _absolute(c: Context, node: exp.Anonymous) -> exp.Expr | None:
 
 
 def _has_sign(kind: DataType) -> bool:
-    """Whether Spark negates all values of a type exactly; it keeps only 34 digits of decimals."""
+    """Returns whether Spark negates all values of a type exactly; it keeps only 34 digits of decimals."""
     return kind.name in (*SIGNED, *FLOATS) or (kind.decimal is not None and kind.decimal[0] <= 34)
 
 

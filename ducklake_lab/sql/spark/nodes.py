@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.scope import TYPE
+from ducklake_lab.sql.notes import notes
 
 
 class SparkCast(exp.Expression, exp.Func):
@@ -58,7 +58,7 @@ def is_null(node: exp.Expr) -> exp.Expr:
 def typed_column(name: str, kind: DataType | None) -> exp.Column:
     """A column whose type is noted."""
     column = exp.column(exp.to_identifier(name, quoted=True))
-    column.meta[TYPE] = kind
+    notes(column).set_type(kind)
     return column
 
 
@@ -71,7 +71,7 @@ def columns_of(node: exp.Expr, what: str) -> list[tuple[exp.Expr, str]]:
     """Returns (value, name) for the columns of a query.
 
     Args:
-        what: the feature that needs them, for the error.
+        what: the feature that needs the columns, for the error.
 
     Raises:
         UnsupportedFeatureError: the columns are unknown.

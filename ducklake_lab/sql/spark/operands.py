@@ -43,7 +43,7 @@ class Context(Protocol):
 
 
 def is_ordered(kind: Type) -> bool:
-    """Whether Spark orders and groups values of a type as DuckDB does."""
+    """Returns whether Spark orders and groups values of a type as DuckDB does."""
     return kind is not None and (kind.name in ORDERED or kind.decimal is not None)
 
 
@@ -131,7 +131,7 @@ def _literal(value: Any, kind: DataType) -> exp.Expr | None:
 
 
 def is_constant(node: exp.Expr) -> bool:
-    """Whether an expression has no arguments and a single value."""
+    """Returns whether an expression has no arguments and a single value."""
     return not any(map(is_computed_before, node.walk())) and not is_volatile(node)
 
 
@@ -184,7 +184,7 @@ def _compared(kinds: Sequence[DataType]) -> DataType | None:
 
 
 def fit_one_decimal(kinds: Sequence[Type]) -> bool:
-    """Whether one decimal type holds the values of all exact types, so that Spark compares them unchanged."""
+    """Returns whether one decimal type holds the values of all exact types, so that Spark compares them unchanged."""
     sizes = [digits_of(kind) or (0, 0) for kind in kinds if kind is not None]
     return max(size for size, _ in sizes) + max(scale for _, scale in sizes) <= 38
 
@@ -220,5 +220,5 @@ def _constant_operand(c: Context, node: exp.Expr, kind: DataType, target: DataTy
 
 
 def is_exact_double(kind: DataType) -> bool:
-    """Whether both engines cast a numeric type to the nearest DOUBLE."""
+    """Returns whether both engines cast a numeric type to the nearest DOUBLE."""
     return kind.name in (*SIGNED, "float64") or (kind.decimal is not None and kind.decimal[0] <= 15)

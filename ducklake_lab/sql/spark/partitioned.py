@@ -17,15 +17,13 @@ from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.dialect import DuckLakeSql
-from ducklake_lab.sql.scope import OUTPUTS, TYPE, Output
+from ducklake_lab.sql.notes import Output, notes
 from ducklake_lab.sql.spark.comparing import check_collation, check_equal, is_collated
 from ducklake_lab.sql.spark.nodes import as_column, call, columns_of, number, text
 from ducklake_lab.sql.spark.stability import is_volatile
 from ducklake_lab.sql.spark.translating import Translating
 from ducklake_lab.sql.spark.typing import aggregate, moment
 
-#: node.meta key: a subquery that is already in Spark SQL.
-TRANSLATED = "ducklake_translated"
 #: The parts of a query that are evaluated after its windows.
 _AFTER = ("order", "limit", "offset", "distinct", "with_", "windows")
 
@@ -167,7 +165,7 @@ def select(translation: Translating, node: exp.Select, foreign: Sequence[exp.Win
     lifting = _Lifting(translation, foreign)
     items: list[exp.Expr] = [as_column(lifting.item(value), name) for value, name in shown]
     outer = exp.Select(expressions=items)
-    outer.meta[OUTPUTS] = node.meta.get(OUTPUTS)
+    notes(outer).outputs = notes(node).outputs
     if (order := node.args.get("order")) is not None:
         order = order.copy()
         for key, written in zip(order.expressions, node.args["order"].expressions, strict=True):
@@ -178,13 +176,13 @@ def select(translation: Translating, node: exp.Select, foreign: Sequence[exp.Win
         inner.set(part, None)
     columns = lifting.columns or [(number(1), "_ducklake_c0", DataType("int32"))]
     inner.set("expressions", [as_column(value.copy(), name) for value, name, _ in columns])
-    inner.meta[OUTPUTS] = tuple(Output(name, kind) for _, name, kind in columns)
+    notes(inner).outputs = tuple(Output(name, kind) for _, name, kind in columns)
     rows = exp.Subquery(this=translation.translate(inner), alias=_alias("_ducklake_q"))
     fields = [(name, kind) for _, name, kind in columns]
     for keys, windows in _stages(lifting):
         rows = _stage(translation, rows, fields, keys, windows)
-        fields += [(column.name, column.meta[TYPE]) for column, _ in windows]
-    rows.meta[TRANSLATED] = True
+        fields += [(column.name, kind) for column, _ in windows if (kind := notes(column).type) is not None]
+    notes(rows).is_translated = True
     outer = outer.from_(rows, copy=False)
     outer.set("order", order)
     for part in ("limit", "offset", "with_"):
@@ -206,8 +204,8 @@ def _distinct(translation: Translating, node: exp.Select) -> exp.Select:
     called = zip(names, kinds, (name for _, name in shown), strict=True)
     outer.set("expressions", [as_column(_column(own, kind), name) for own, kind, name in called])
     inner.set("expressions", [as_column(value.copy(), own) for own, (value, _) in zip(names, shown, strict=True)])
-    inner.meta[OUTPUTS] = tuple(Output(name, kind) for name, kind in zip(names, kinds, strict=True))
-    outer.meta[OUTPUTS] = node.meta.get(OUTPUTS)
+    notes(inner).outputs = tuple(Output(name, kind) for name, kind in zip(names, kinds, strict=True))
+    notes(outer).outputs = notes(node).outputs
     return outer.from_(exp.Subquery(this=inner, alias=_alias("_ducklake_d")), copy=False)
 
 
@@ -229,11 +227,11 @@ def _stages(lifting: _Lifting) -> list[tuple[list[exp.Expr], _Windows]]:
 
 
 def _is_key(key: exp.Expr) -> bool:
-    """Whether Spark groups by a key as DuckDB does; DuckDB handles the other keys."""
+    """Returns whether Spark groups by a key as DuckDB does; DuckDB handles the other keys."""
     if not isinstance(key, exp.Column):
         return False
     try:
-        check_equal(key.meta[TYPE])
+        check_equal(notes(key).type)
     except UnsupportedFeatureError:
         return False
     return True
@@ -275,5 +273,5 @@ def _alias(name: str) -> exp.TableAlias:
 
 def _column(name: str, kind: DataType | None) -> exp.Column:
     column = exp.column(exp.to_identifier(name, quoted=True))
-    column.meta[TYPE] = kind
+    notes(column).set_type(kind)
     return column

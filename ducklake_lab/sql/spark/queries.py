@@ -10,9 +10,9 @@ from sqlglot import exp
 from ducklake_lab.duckdb.evaluation import NULL
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import TIMESTAMPS, DataType
-from ducklake_lab.sql.bind.from_clause import LATERAL, ORDINALITY, is_comma
+from ducklake_lab.sql.bind.from_clause import is_comma
 from ducklake_lab.sql.bind.star_expansion import has_star
-from ducklake_lab.sql.scope import OUTPUTS, SHADOWED, Output
+from ducklake_lab.sql.notes import Output, notes
 from ducklake_lab.sql.spark import unnesting
 from ducklake_lab.sql.spark.comparing import named
 from ducklake_lab.sql.spark.grouping_sets import at_position, group_alone, has_total, keys_of, one_group
@@ -25,8 +25,6 @@ Step = Callable[[exp.Expr], exp.Expr]
 TypeOf = Callable[[exp.Expr], DataType | None]
 
 _MATCH = "_ducklake_match"
-#: Key in the meta of a query: another query adds its total over no rows.
-_TOTALLED = "totalled"
 
 
 def select(node: exp.Select, children: Step, type_of: TypeOf) -> exp.Expr:
@@ -45,7 +43,7 @@ def select(node: exp.Select, children: Step, type_of: TypeOf) -> exp.Expr:
     if node.args.get("qualify"):
         return children(_nested(node, type_of))
     one_group(node)
-    if has_total(node) and not node.meta.get(_TOTALLED):
+    if has_total(node) and not notes(node).is_totalled:
         return children(_with_total(node, type_of))
     computed = [key for key in _sort_keys(node) if _is_computed(node, key)] if distinct is None else []
     queried = (
@@ -66,10 +64,10 @@ def _sort_keys(node: exp.Select) -> list[exp.Expr]:
 
 
 def _is_computed(node: exp.Select, key: exp.Expr) -> bool:
-    """Whether Spark sorts by something else than a column of the output, or a subquery."""
+    """Returns whether Spark sorts by something else than a column of the output, or a subquery."""
     if not isinstance(key, exp.Literal) or key.is_string:
         return key.find(exp.Query) is None
-    outputs = node.meta.get(OUTPUTS) or ()
+    outputs = notes(node).outputs or ()
     place = int(key.name)
     return not (0 < place <= len(outputs) and is_ordered(outputs[place - 1].type))
 
@@ -88,7 +86,7 @@ def order_joins(tree: exp.Expr) -> None:
             if is_comma(join):
                 groups.append([])
             groups[-1].append(join)
-        found = next((group for group in groups[1:] if any(_is_outer(j) or j.meta.get(SHADOWED) for j in group)), None)
+        found = next((group for group in groups[1:] if any(_is_outer(j) or notes(j).is_shadowed for j in group)), None)
         if found is None:
             continue
         others = [group for group in groups if group is not found]
@@ -169,7 +167,7 @@ def _nested(node: exp.Select, type_of: TypeOf, more: Sequence[exp.Expr] = ()) ->
 
 
 def _percent(node: exp.Query) -> bool:
-    """Whether a query has LIMIT n%; removes LIMIT NULL%, which has no effect."""
+    """Returns whether a query has LIMIT n%; removes LIMIT NULL%, which has no effect."""
     limit = node.args.get("limit")
     options = limit.args.get("limit_options") if isinstance(limit, exp.Limit) else None
     if limit is None or options is None or not options.args.get("percent"):
@@ -184,7 +182,7 @@ def limited_set(node: exp.SetOperation, type_of: TypeOf) -> exp.Expr | None:
     """Returns a query around a set operation with LIMIT n%; None for others."""
     if not _percent(node):
         return None
-    outputs = node.meta.get(OUTPUTS) or ()
+    outputs = notes(node).outputs or ()
     names = [exp.to_identifier(f"_ducklake_u{place}", quoted=True) for place in range(len(outputs))]
     outer = exp.Select(
         expressions=[
@@ -192,7 +190,7 @@ def limited_set(node: exp.SetOperation, type_of: TypeOf) -> exp.Expr | None:
             for name, output in zip(names, outputs, strict=True)
         ]
     )
-    outer.meta[OUTPUTS] = outputs
+    notes(outer).outputs = outputs
     for part in ("order", "limit", "offset"):
         outer.set(part, node.args.get(part))
         node.set(part, None)
@@ -203,7 +201,7 @@ def limited_set(node: exp.SetOperation, type_of: TypeOf) -> exp.Expr | None:
             item.set("this", number(places[key.name.casefold()]))
         elif not isinstance(key, exp.Literal):
             raise UnsupportedFeatureError(
-                "LIMIT in percent after ORDER BY of what is computed of a set operation is not supported on Spark."
+                "LIMIT in percent after ORDER BY of an expression over a set operation is not supported on Spark."
             )
     alias = exp.TableAlias(this=exp.to_identifier("_ducklake_set", quoted=True), columns=names)
     return outer.from_(exp.Subquery(this=node.copy(), alias=alias), copy=False)
@@ -279,7 +277,7 @@ def _with_total(node: exp.Select, type_of: TypeOf) -> exp.Select:
             rows.set(part, None)
         rows.set("expressions", [number(1)])
         alone = core.copy()
-        core.meta[_TOTALLED] = True
+        notes(core).is_totalled = True
         alone.set("group", None)
         alone.set("where", exp.Where(this=exp.false()))
         for item in [*alone.expressions, alone.args.get("having")]:
@@ -289,7 +287,7 @@ def _with_total(node: exp.Select, type_of: TypeOf) -> exp.Select:
         only = exp.select("*").from_(exp.Subquery(this=alone, alias=alias)).where(exp.Not(this=exp.Exists(this=rows)))
         either = exp.Union(this=core, expression=only, distinct=False)
         for query in (either, core, only):
-            query.meta[OUTPUTS] = tuple(Output(item.alias, type_of(item)) for item in core.expressions)
+            notes(query).outputs = tuple(Output(item.alias, type_of(item)) for item in core.expressions)
         return either
 
     return _around(node, type_of, both)
@@ -318,7 +316,7 @@ def _around(node: exp.Select, type_of: TypeOf, build: Callable[[exp.Select], exp
                 inner.append(exp.alias_(item.this.copy(), name, quoted=True))
                 item.set("this", typed_column(name, type_of(item.this)))
     outer = exp.Select(expressions=items)
-    outer.meta[OUTPUTS] = node.meta.get(OUTPUTS)
+    notes(outer).outputs = notes(node).outputs
     for part in ("limit", "offset", "distinct", "with_"):
         if node.args.get(part):
             outer.set(part, node.args[part].copy())
@@ -342,7 +340,7 @@ def group(node: exp.Group, translate: Step, part: Callable[[exp.Expr, str], None
 
 
 def subquery(node: exp.Subquery, children: Step) -> exp.Expr:
-    lateral = node.meta.get(LATERAL)
+    lateral = notes(node).is_lateral
     result = children(node)
     if not lateral:
         return result
@@ -359,7 +357,7 @@ def table(node: exp.Table, translate: Step, children: Step, type_of: TypeOf) -> 
         raise UnsupportedFeatureError(f"Table function {node.this.name} is not supported on Spark.")
     kinds = [type_of(item) for item in node.this.expressions]
     is_of_times = any(kind is not None and kind.name in ("date", *TIMESTAMPS) for kind in kinds)
-    if is_of_times or node.meta.get(ORDINALITY) or node.this.find(exp.Column):
+    if is_of_times or notes(node).has_ordinality or node.this.find(exp.Column):
         return _of_function(node, _exploded(node, translate(node.this)), node.this)
     bounds = [translate(item) for item in node.this.expressions]
     if not 1 <= len(bounds) <= 3:
@@ -381,7 +379,7 @@ def unnest(node: exp.Unnest, translate: Step) -> exp.Expr:
 
 def _exploded(node: exp.Expr, rows: exp.Expr) -> exp.Expr:
     """Returns the rows of a list, with row numbers if the function in FROM has WITH ORDINALITY."""
-    if not node.meta.get(ORDINALITY):
+    if not notes(node).has_ordinality:
         return call("explode", rows)
     value, place = (exp.to_identifier(name, quoted=True) for name in ("v", "i"))
     counted = cast(binary(exp.Add, exp.Column(this=place.copy()), number(1)), "BIGINT")

@@ -34,7 +34,7 @@ _NAMING = {"struct_pack": 0, "struct_insert": 1, "struct_update": 1, "union_valu
 
 
 def is_volatile(node: exp.Expr) -> bool:
-    """Whether an expression contains a volatile call."""
+    """Returns whether an expression contains a volatile call."""
     return any(call.name.lower() in stabilities() for call in node.find_all(exp.Anonymous))
 
 
@@ -56,12 +56,12 @@ def check_same_for_all(node: exp.Expr, place: str) -> None:
 
 
 def differs_by_row(sql: str) -> bool:
-    """Whether a text may call a function whose value differs by row."""
+    """Returns whether a text may call a function whose value differs by row."""
     return any(stabilities().get(name) == "VOLATILE" for name in _called(sql))
 
 
 def differs_by_run(sql: str) -> bool:
-    """Whether a text may call a function whose value differs by statement."""
+    """Returns whether a text may call a function whose value differs by statement."""
     return any(name in stabilities() or name in _OF_THE_SESSION | _OF_THE_TIME for name in _called(sql))
 
 

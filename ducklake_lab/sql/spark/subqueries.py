@@ -11,15 +11,12 @@ from collections.abc import Iterator, Sequence
 from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.sql.scope import OUTPUTS, RELATION, Output
+from ducklake_lab.sql.notes import Output, notes
 from ducklake_lab.sql.spark.comparing import check_alike
 from ducklake_lab.sql.spark.nodes import call, is_null, number, text
 from ducklake_lab.sql.spark.stability import is_volatile
 from ducklake_lab.sql.spark.translating import Translating
 from ducklake_lab.sql.spark.typing import from_items, quantified
-
-#: node.meta key of an IN over a query: whether NULL and false differ at its position.
-_ASKS_FOR_NULL = "asks_for_null"
 
 
 def check_subqueries(tree: exp.Expr) -> None:
@@ -34,7 +31,7 @@ def check_subqueries(tree: exp.Expr) -> None:
     for node in tree.find_all(exp.In, exp.Any, exp.All):
         if isinstance(node, exp.In):
             if node.args.get("query") is not None:
-                node.meta[_ASKS_FOR_NULL] = _asks_for_null(node)
+                notes(node).asks_for_null = _asks_for_null(node)
         elif isinstance(node.this.unnest(), exp.Query) and quantified(node.parent) is not node:
             raise UnsupportedFeatureError(f"{type(node).__name__.upper()} over a query is not supported on Spark here.")
     for array in tree.find_all(exp.Anonymous):
@@ -61,7 +58,7 @@ def among_all(translation: Translating, node: exp.Binary) -> exp.Expr:
     """Translates `x > ANY (SELECT …)` and `x > ALL (SELECT …)` with the smallest or largest value."""
     queried = node.expression
     query = _subquery(queried)
-    outputs: Sequence[Output] = queried.this.unnest().meta.get(OUTPUTS) or ()
+    outputs: Sequence[Output] = notes(queried.this.unnest()).outputs or ()
     if len(outputs) != 1 or is_volatile(node):
         raise UnsupportedFeatureError(f"{type(queried).__name__.upper()} over this query is not supported on Spark.")
     check_alike(translation, [translation.type_of(node.this), outputs[0].type])
@@ -101,7 +98,7 @@ def among_all(translation: Translating, node: exp.Binary) -> exp.Expr:
 
 
 def _finds_least(node: exp.Binary) -> bool:
-    """Whether a comparison with ANY value holds exactly if it holds with the smallest."""
+    """Returns whether a comparison with ANY value holds exactly if it holds with the smallest."""
     return isinstance(node, exp.GT | exp.GTE)
 
 
@@ -150,7 +147,7 @@ def _check_correlation(select: exp.Select) -> None:
 def _outer_columns(node: exp.Expr, known: frozenset[str], place: str) -> Iterator[tuple[exp.Column, str]]:
     """Yields (column, "where", "join" or "") for each column of an enclosing query."""
     if isinstance(node, exp.Column):
-        if RELATION in node.meta and node.table.casefold() not in known:
+        if notes(node).relation is not None and node.table.casefold() not in known:
             yield node, place
         return
     if isinstance(node, exp.Select):
@@ -167,7 +164,7 @@ def _outer_columns(node: exp.Expr, known: frozenset[str], place: str) -> Iterato
 def among(translation: Translating, node: exp.In) -> exp.Expr:
     """Translates `x IN (SELECT …)`."""
     query = node.args["query"]
-    outputs = query.meta.get(OUTPUTS) or ()
+    outputs = notes(query).outputs or ()
     subject = node.this.unnest()
     left = subject.expressions if isinstance(subject, exp.Tuple) else [subject]
     for part, output in zip(left, outputs, strict=True):
@@ -181,7 +178,7 @@ def among(translation: Translating, node: exp.In) -> exp.Expr:
         return translation.translate(query.copy())
 
     found = exp.In(this=value(), query=rows())
-    if not node.meta.get(_ASKS_FOR_NULL):
+    if not notes(node).asks_for_null:
         return found
     if len(left) > 1:
         raise UnsupportedFeatureError(

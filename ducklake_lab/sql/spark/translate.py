@@ -15,16 +15,10 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 from ducklake_lab.duckdb.evaluation import Evaluation, Settings, result_type
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.model.types import TIMESTAMPS, DataType
+from ducklake_lab.sql.notes import notes
 from ducklake_lab.sql.plan import SparkQuery
-from ducklake_lab.sql.scope import JOINED_BY, OUTPUTS
 from ducklake_lab.sql.spark import deferring, partitioned, queries
-from ducklake_lab.sql.spark.comparing import (
-    check_alike,
-    check_collation,
-    check_equal,
-    is_collated,
-    ordered,
-)
+from ducklake_lab.sql.spark.comparing import check_alike, check_collation, check_equal, is_collated, ordered
 from ducklake_lab.sql.spark.conditions import asof, join_condition, on_columns, truth
 from ducklake_lab.sql.spark.dialect import SparkSql
 from ducklake_lab.sql.spark.failing import may_fail
@@ -36,7 +30,6 @@ from ducklake_lab.sql.spark.settings import check_settings
 from ducklake_lab.sql.spark.stability import check_calls, check_same_for_all, is_volatile
 from ducklake_lab.sql.spark.subqueries import among, among_all, check_subqueries
 from ducklake_lab.sql.spark.typing import (
-    TYPES,
     Lifted,
     Typing,
     from_items,
@@ -211,8 +204,8 @@ class Translation:
 
     def join(self, node: exp.Join) -> exp.Expr:
         if node.args.get("method") and node.args.get("using"):
-            on_columns(node, node.meta[JOINED_BY])
-        for columns in node.meta.get(JOINED_BY, ()) if node.args.get("using") else ():
+            on_columns(node, notes(node).joined_by)
+        for columns in notes(node).joined_by if node.args.get("using") else ():
             check_alike(self, [self.type_of(column) for column in columns])
         if node.args.get("method"):
             asof(self, node)
@@ -223,14 +216,14 @@ class Translation:
         return node
 
     def subquery(self, node: exp.Subquery) -> exp.Expr:
-        return node if node.meta.get(partitioned.TRANSLATED) else queries.subquery(node, self.children)
+        return node if notes(node).is_translated else queries.subquery(node, self.children)
 
     def set_operation(self, node: exp.SetOperation) -> exp.Expr:
         if (limited := queries.limited_set(node, self.type_of)) is not None:
             return self.translate(limited)
         bring_together(node)
         if node.args.get("distinct") or isinstance(node, exp.Except | exp.Intersect):
-            for output in node.meta.get(OUTPUTS) or ():
+            for output in notes(node).outputs or ():
                 check_equal(output.type)
         return self.children(node)
 
@@ -244,7 +237,7 @@ class Translation:
         return self.children(node)
 
     def values(self, node: exp.Values) -> exp.Expr:
-        kinds = node.meta.get(TYPES, ())
+        kinds = notes(node).value_types
         rows = [
             [
                 cell if kind is None or self.type_of(cell) == kind else exp.Cast(this=cell.copy(), to=to_sqlglot(kind))

@@ -38,7 +38,7 @@ class Translating(Context, Protocol):
         """Translates a condition, for Spark or a worker."""
 
     def is_argument(self, node: exp.Expr) -> bool:
-        """Whether a node is computed before its enclosing expression."""
+        """Returns whether a node is computed before its enclosing expression."""
 
     def argument(self, node: exp.Expr) -> exp.Expr:
         """Translates a node that is computed before its enclosing expression."""
@@ -58,4 +58,4 @@ class Translating(Context, Protocol):
         *,
         columns: tuple[str, ...] = (),
     ) -> exp.Expr:
-        """A call of an expression that a worker evaluates; errors call what it is computed of by `columns`."""
+        """Returns a call of an expression that a worker evaluates; errors name its arguments by `columns`."""

@@ -15,19 +15,16 @@ from sqlglot import exp
 from ducklake_lab.duckdb.evaluation import NULL, Settings, argument, is_aggregate, result_type
 from ducklake_lab.errors import DuckLakeError, UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.bind.from_clause import ORDINALITY, is_join
+from ducklake_lab.sql.bind.from_clause import is_join
 from ducklake_lab.sql.bind.star_expansion import gives_fields
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.kinds import kind_of
-from ducklake_lab.sql.scope import JOINED_BY, OUTPUTS, TYPE, WRITTEN_QUERY, Output
+from ducklake_lab.sql.notes import Output, notes
 
 Type = DataType | None
 #: Types of columns by folded name, by the folded name of their relation; "" for columns without a relation.
 Scopes = Mapping[str, Mapping[str, Type]]
 Ctes = Mapping[str, Sequence[Output]]
-
-#: node.meta key: the types of the columns of VALUES.
-TYPES = "ducklake_types"
 
 _TIMESTAMPTZ = DataType("timestamptz")
 #: Functions of the current time, and their types.
@@ -68,14 +65,14 @@ def quantified(node: exp.Expr | None) -> exp.Expr | None:
 
 
 def is_over_list(node: exp.Expr | None) -> bool:
-    """Whether a node compares with ANY or ALL over a list, which DuckDB alone computes."""
+    """Returns whether a node compares with ANY or ALL over a list, which DuckDB alone computes."""
     right = node.expression if isinstance(node, exp.Binary) else None
     is_call = isinstance(right, exp.Anonymous) and right.name.casefold() in ("any", "all", "some")
     return is_call or (isinstance(right, exp.Any | exp.All) and quantified(node) is None)
 
 
 def is_computed_before(node: exp.Expr) -> bool:
-    """Whether a node's value is an argument of its enclosing expression."""
+    """Returns whether a node's value is an argument of its enclosing expression."""
     if isinstance(node, exp.Column | exp.Query | exp.Exists | exp.Window):
         return True
     if isinstance(node, exp.In):
@@ -90,11 +87,11 @@ def written(argument: exp.Expr) -> str:
 
     def shown(part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Query):
-            return exp.Var(this=part.meta.get(WRITTEN_QUERY, ""))
+            return exp.Var(this=notes(part).written_query or "")
         return exp.column(part.this.copy()) if isinstance(part, exp.Column) else part
 
     queries = [part for part in argument.find_all(exp.Query) if part.find_ancestor(exp.Query) is None]
-    if any(WRITTEN_QUERY not in part.meta for part in queries):
+    if any(notes(part).written_query is None for part in queries):
         return ""
     return argument.transform(shown).sql(dialect=DuckLakeSql, normalize_functions=False, comments=False)
 
@@ -152,7 +149,7 @@ class Typing:
         if isinstance(node, exp.Column):
             return kind_of(node)
         if isinstance(node, exp.Query):
-            outputs = node.meta.get(OUTPUTS)
+            outputs = notes(node).outputs
             return outputs[0].type if outputs and len(outputs) == 1 else None
         if (
             isinstance(node, exp.Exists | exp.In | exp.Boolean | exp.Not | exp.Connector)
@@ -184,13 +181,6 @@ class Typing:
         known = tuple(kind for kind in kinds if kind is not None)
         return result_type(sql, known, self.settings) if len(known) == len(kinds) else None
 
-    def or_none(self, node: exp.Expr) -> Type:
-        """Returns the type as `of` does; None if DuckDB raises an error."""
-        try:
-            return self.of(node)
-        except DuckLakeError:
-            return None
-
     # Queries
 
     def query(self, node: exp.Expr, scopes: Scopes | None = None, ctes: Ctes | None = None) -> Sequence[Output]:
@@ -206,7 +196,7 @@ class Typing:
             self._expressions(node, {**scopes, "": _by_name(outputs)}, ctes)
         else:
             outputs = self._select(node, scopes, ctes)
-        node.meta[OUTPUTS] = tuple(outputs)
+        notes(node).outputs = tuple(outputs)
         return outputs
 
     def _with(self, node: exp.Expr, scopes: Scopes, ctes: Ctes) -> Ctes:
@@ -220,7 +210,7 @@ class Typing:
                 anchor = self.query(body.this, scopes, known)
                 known[folded] = _renamed(anchor, cte)
                 self.query(body.expression, scopes, known)
-                body.meta[OUTPUTS] = tuple(anchor)
+                notes(body).outputs = tuple(anchor)
             else:
                 known[folded] = _renamed(self.query(body, scopes, known), cte)
         return known
@@ -256,7 +246,7 @@ class Typing:
             if found is not None:
                 inner[item.alias_or_name.casefold()] = _by_name(found)
             join = item.parent if isinstance(item.parent, exp.Join) else exp.Join()
-            for columns in join.meta.get(JOINED_BY, ()):
+            for columns in notes(join).joined_by:
                 for column in columns:
                     self._note(column, inner, ctes)
                 name, first, last = columns[0].name.casefold(), self.of(columns[0]), self.of(columns[-1])
@@ -273,7 +263,7 @@ class Typing:
         self._expressions(node, inner, ctes)
         if any(gives_fields(item.unalias()) for item in node.expressions):
             raise UnsupportedFeatureError("unnest of a struct is not supported on Spark; select its fields: s.*.")
-        written = node.meta.get(OUTPUTS) or ()
+        written = notes(node).outputs or ()
         if len(written) != len(node.expressions):
             return written
         return [replace(output, type=self.of(item)) for output, item in zip(written, node.expressions, strict=True)]
@@ -287,13 +277,13 @@ class Typing:
             return None if found is None else _renamed(found, item)
         self._expressions(item, scopes, ctes)
         if isinstance(item, exp.Values):
-            kinds = [self._column(item, index) for index in range(len(item.expressions[0].expressions))]
-            item.meta[TYPES] = kinds
+            kinds = tuple(self._column(item, index) for index in range(len(item.expressions[0].expressions)))
+            notes(item).value_types = kinds
             return _renamed([Output(f"col{i}", kind) for i, kind in enumerate(kinds)], item)
         if isinstance(item, exp.Unnest):
             kind = self.of(item.expressions[0])
             element = kind.children[0][1] if kind is not None and kind.name == "list" else None
-            counted = [Output("ordinality", DataType("int64"))] if item.meta.get(ORDINALITY) else []
+            counted = [Output("ordinality", DataType("int64"))] if notes(item).has_ordinality else []
             return _renamed([Output("unnest", element), *counted], item)
         return None
 
@@ -329,7 +319,7 @@ class Typing:
         if isinstance(node, exp.Column):
             columns = scopes.get(node.table.casefold())
             if columns is not None and node.name.casefold() in columns:
-                node.meta[TYPE] = columns[node.name.casefold()]
+                notes(node).set_type(columns[node.name.casefold()])
             return
         for part in node.iter_expressions():
             self._note(part, scopes, ctes)

@@ -6,16 +6,16 @@ from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import NULL
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.sql.scope import OUTPUTS, Output
+from ducklake_lab.sql.notes import Output, notes
 from ducklake_lab.sql.spark.nodes import typed_column
 from ducklake_lab.sql.types import to_sqlglot
 
 
 def bring_together(node: exp.SetOperation) -> None:
     """Gives both sides of a set operation its columns, in their order and of their types."""
-    outputs = node.meta.get(OUTPUTS)
+    outputs = notes(node).outputs
     for side in ("this", "expression"):
-        has = node.args[side].meta.get(OUTPUTS)
+        has = notes(node.args[side]).outputs
         if outputs is None or has is None:
             raise UnsupportedFeatureError("A union of columns that are not known is not supported on Spark.")
         by_name = bool(node.args.get("by_name"))

@@ -1,4 +1,4 @@
-"""Rewrites `unnest` in a SELECT list as rows of lists in FROM, of which Spark takes any number."""
+"""Rewrites `unnest` in a SELECT list as rows of lists in FROM; Spark takes any number there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.scope import OUTPUTS, Output
+from ducklake_lab.sql.notes import Output, notes
 from ducklake_lab.sql.spark.nodes import as_column, number, typed_column
 from ducklake_lab.sql.spark.typing import is_computed_before
 from ducklake_lab.sql.types import to_sqlglot
@@ -23,7 +23,7 @@ def calls_in(node: exp.Select) -> list[exp.Anonymous]:
 
 
 def is_apart(node: exp.Select, calls: Sequence[exp.Anonymous]) -> bool:
-    """Whether unnest needs a query of its own: Spark takes one, outside of expressions, that no other clause follows."""
+    """Returns whether unnest needs a query of its own: Spark takes one, outside of expressions, before no other clause."""
     clauses = any(node.args.get(part) for part in ("group", "having", "qualify", "distinct"))
     return len(calls) > 1 or clauses or not isinstance(calls[0].parent, exp.Alias) or len(calls[0].expressions) != 1
 
@@ -59,7 +59,7 @@ def unnested(
         return passed(part) if is_computed_before(part) else part
 
     outer = exp.Select(expressions=[as_column(i.unalias().copy().transform(of_row), i.alias) for i in node.expressions])
-    outer.meta[OUTPUTS] = node.meta.get(OUTPUTS)
+    notes(outer).outputs = notes(node).outputs
     order = node.args.get("order")
     order = order.copy() if order is not None else None
     for item in order.expressions if order is not None else ():
@@ -69,14 +69,14 @@ def unnested(
             item.set("this", number(places[0]))
         elif not isinstance(key, exp.Literal):
             if distinct is not None or any(part.name.lower() == "unnest" for part in key.find_all(exp.Anonymous)):
-                raise UnsupportedFeatureError("ORDER BY of what is computed of unnest(…) is not supported on Spark.")
+                raise UnsupportedFeatureError("ORDER BY of an expression over unnest(…) is not supported on Spark.")
             item.set("this", passed(key))
     core = node.copy()
     for part in ("order", "limit", "offset", "distinct", "with_"):
         core.set(part, None)
         outer.set(part, node.args[part].copy() if node.args.get(part) else None)
     core.set("expressions", inner)
-    core.meta[OUTPUTS] = tuple(Output(item.alias, type_of(item)) for item in inner)
+    notes(core).outputs = tuple(Output(item.alias, type_of(item)) for item in inner)
     rows = parts[0]
     if len(parts) > 1:
         kind = DataType("list", (("element", row),))

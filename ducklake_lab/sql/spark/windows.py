@@ -106,7 +106,7 @@ def _check_bounds(spec: exp.Expr | None) -> None:
 
 
 def _is_amount(bound: object) -> bool:
-    """Whether a bound of a window has no distance, or a time distance with the same meaning on Spark."""
+    """Returns whether a bound of a window has no distance, or a time distance with the same meaning on Spark."""
     if not isinstance(bound, exp.Interval):
         return not isinstance(bound, exp.Expr)
     whole = isinstance(bound.this, exp.Literal) and bound.this.name.isdigit()

@@ -11,14 +11,14 @@ import pytest
 
 import ducklake_lab as dl
 from ducklake_lab.demo.builder import build
-from ducklake_lab.demo.places import Catalog, Place, place
+from ducklake_lab.demo.places import Catalog, LakeLocation, place
 from ducklake_lab.demo.steps import steps
 
 pytestmark = pytest.mark.sampled(2)
 
 
 @pytest.fixture(params=get_args(Catalog))
-def half_built(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Catalog, Place]]:
+def half_built(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Catalog, LakeLocation]]:
     """A lake that stopped after January."""
     # a PostgreSQL socket's path must be short, which pytest's folders need not be
     where = place(tmp_path, request.param)
@@ -84,7 +84,9 @@ def test_another_lake_is_not_touched(tmp_path: Path) -> None:
         assert session.table("precious").name == "main.precious"
 
 
-def test_half_built_lake_is_built_again(spark: object, half_built: tuple[Catalog, Place], tmp_path: Path) -> None:
+def test_half_built_lake_is_built_again(
+    spark: object, half_built: tuple[Catalog, LakeLocation], tmp_path: Path
+) -> None:
     lines: list[str] = []
     catalog, left = half_built
     where = build(tmp_path, catalog, report=lines.append)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from ducklake_lab.duckdb.wording import as_written, place_of, worded
+from ducklake_lab.duckdb.wording import as_written, position_of_error, worded
 from ducklake_lab.version import SINCE_DUCKDB_2
 
 VALUES = "(SELECT 1::INTEGER AS i, 'x' AS s, DATE '2026-01-01' AS d, [1] AS l)"
@@ -75,7 +75,7 @@ def test_errors_name_types_as_sql_does(query: str) -> None:
 def test_errors_of_syntax_have_a_place(query: str, place: tuple[int, int] | None) -> None:
     with pytest.raises(duckdb.Error) as caught:
         duckdb.connect().execute(query)
-    found = place_of(caught.value, query)
+    found = position_of_error(caught.value, query)
     assert (found and (found.line, found.column)) == place
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.files.relation import relation_of
+from ducklake_lab.files.duckdb_query import query_of
 
 ROWS = "INSERT INTO t SELECT i, i % 3 FROM range(1, 41) r(i)"
 WIDENED = "ALTER TABLE t ALTER v SET TYPE DOUBLE"
@@ -54,5 +54,5 @@ def test_where_comparisons_run(
         session.sql("CALL lake.set_option('data_inlining_row_limit', 0)")
         session.sql(statements)
         place = session._lakes.parse("t")
-        relation = relation_of(session._sources.scan(place.lake, place.state, place.table()), "scan")
+        relation = query_of(session._sources.scan(place.lake, place.state, place.table()), "scan")
         assert ("CASE WHEN" in relation.sql) == stays_above

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.files.relation import relation_of
+from ducklake_lab.files.duckdb_query import query_of
 
 
 @pytest.mark.skipif(duckdb.__version__ >= "2", reason="DuckDB 2.0 does not show the count of a file with a schema")
@@ -19,7 +19,7 @@ def test_a_scan_is_planned_with_the_rows_of_its_files(tmp_path: Path, inserts: i
         for _ in range(inserts):
             session.sql("INSERT INTO t FROM range(4321)")
         place = session._lakes.parse("t")
-        relation = relation_of(session._sources.scan(place.lake, place.state, place.table()), "scan")
+        relation = query_of(session._sources.scan(place.lake, place.state, place.table()), "scan")
     with duckdb.connect() as connection:
         for name, rows in relation.tables.items():
             connection.register(name, rows)

@@ -14,6 +14,7 @@ import pytest
 from IPython.core.interactiveshell import InteractiveShell
 
 import ducklake_lab
+from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.errors import BindError, UsageError
 from ducklake_lab.magics import DuckLakeMagics
 from ducklake_lab.magics.compose import SavedQuery, compose
@@ -58,7 +59,7 @@ class Session:
             raise KeyboardInterrupt
         if "DELETE" in text:
             return count_result(3, RunInfo([("flights", 4)]))
-        return Result(arrow=pa.table({"n": list(range(100))}))
+        return Result(InMemory(pa.table({"n": list(range(100))})))
 
     def expect(self, size: int) -> None:
         self.expected = size

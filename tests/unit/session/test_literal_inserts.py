@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import ducklake_lab as dl
 from ducklake_lab.errors import BindError, ConstraintError, DuckLakeError
-from ducklake_lab.session.statements import runner
+from ducklake_lab.session.statements import row_statements
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse
 from ducklake_lab.sql.parse.literal_insert import read_literal_insert
@@ -90,8 +90,8 @@ def test_values_are_those_of_duckdb(session: dl.Session, data: st.DataObject) ->
     session.sql("TRUNCATE t")
     read = []
     with pytest.MonkeyPatch.context() as patch:
-        literal_rows = runner.literal_rows
-        patch.setattr(runner, "literal_rows", lambda *args: read.append(literal_rows(*args)) or read[-1])
+        literal_rows = row_statements.literal_rows
+        patch.setattr(row_statements, "literal_rows", lambda *args: read.append(literal_rows(*args)) or read[-1])
         session.sql(text)
     assert read[0] is not None, "DuckDB read them"
     assert repr(session.sql("FROM t").fetchall()) == repr(expected)

@@ -86,7 +86,7 @@ class Lakes(Resolver):
     def macro(self, name: TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
         return self.macros(None).get((kind, name.name.lower())) if name.schema in ("main", "lake") else None
 
-    def macros(self, place: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
+    def macros(self, lake_schema: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
         return self.own_macros
 
     def owns(self, name: TableName) -> bool:

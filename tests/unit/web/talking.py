@@ -8,7 +8,7 @@ from typing import Any
 
 
 def unpacked(data: bytes) -> tuple[dict[str, Any], list[bytes]]:
-    """The inverse of `comms.packed`, as static/page.js does it."""
+    """The inverse of `comms.packed`, as `page-socket.ts` of the page does it."""
     (length,) = struct.unpack_from("<I", data)
     message: dict[str, Any] = json.loads(data[4 : 4 + length])
     at, buffers = 4 + length, []

@@ -3,6 +3,7 @@ from html.parser import HTMLParser
 import pyarrow as pa
 
 from ducklake_lab.engine.placement import Facts, Limits, place
+from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.session.rows.result import Result, RunInfo, count_result, nothing
 from ducklake_lab.widgets.result import render, summary
 
@@ -33,7 +34,7 @@ PLACED = place(Facts(bytes=1_300_000, files=1, files_total=12), Limits(), "auto"
 
 def numbers(rows: int) -> Result:
     info = RunInfo([("lake", 17)], files_read=1, files_total=12, seconds=0.41, placement=PLACED)
-    return Result(arrow=pa.table({"n": pa.array(range(rows), pa.int64()), "t": ["x"] * rows}), info=info)
+    return Result(InMemory(pa.table({"n": pa.array(range(rows), pa.int64()), "t": ["x"] * rows})), info=info)
 
 
 def test_footer_tells_rows_time_snapshot_and_files():
@@ -63,7 +64,7 @@ def test_types_are_below_names_and_numbers_to_the_right():
 
 def test_hostile_names_and_values_are_escaped():
     table = pa.table({"<img src=x onerror=alert(1)>": ["<script>alert(1)</script>", '"><b>', "a\nb", "\u202eexe"]})
-    html = render(Result(arrow=table))
+    html = render(Result(InMemory(table)))
     page = Cells(html)
     assert not {"script", "img"} & set(page.tags)
     assert "<b>" not in html
@@ -74,26 +75,26 @@ def test_hostile_names_and_values_are_escaped():
 
 
 def test_a_wide_result_is_cut_and_says_so():
-    result = Result(arrow=pa.table({f"c{at}": [at] for at in range(500)}))
+    result = Result(InMemory(pa.table({f"c{at}": [at] for at in range(500)})))
     html = render(result)
     assert Cells(html).tags.count("th") == 100
     assert "first 100 of 500 columns" in html
 
 
 def test_a_large_value_stays_small():
-    html = render(Result(arrow=pa.table({"t": ["x" * 1_000_000] * 5})))
+    html = render(Result(InMemory(pa.table({"t": ["x" * 1_000_000] * 5}))))
     assert len(html) < 30_000
     assert "1,000,000 characters" in html
 
 
 def test_repeated_column_names_keep_their_values():
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
-    assert [text[0] for text in Cells(render(Result(arrow=table))).cells[2:4]] == ["1", "2"]
+    assert [text[0] for text in Cells(render(Result(InMemory(table)))).cells[2:4]] == ["1", "2"]
 
 
 def test_maps_are_shown_as_duckdb_writes_them():
     table = pa.table({"m": pa.array([[("k", 1)], None], pa.map_(pa.string(), pa.int64()))})
-    assert Cells(render(Result(arrow=table))).cells[1:] == ["{k=1}", "NULL2 rows"]
+    assert Cells(render(Result(InMemory(table)))).cells[1:] == ["{k=1}", "NULL2 rows"]
 
 
 def test_no_rows_keep_their_columns():

@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 import ducklake_lab as dl
 from ducklake_lab.engine.placement import Limits
+from ducklake_lab.engine.rows import OnDemand
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.session.rows import result as result_module
-from ducklake_lab.session.rows.result import Result, Waiting
+from ducklake_lab.session.rows.result import Result
 from ducklake_lab.widgets.table_view import ResultBrowser
 
 pytestmark = pytest.mark.sampled(2)
@@ -148,8 +149,7 @@ def test_each_number_is_that_of_plain_sql(
     table = pa.table(
         {"x": pa.array([x for x, _ in rows], pa.int32()), "s": pa.array([s for _, s in rows], pa.string())}
     )
-    waiting = Waiting([("x", "INTEGER"), ("s", "VARCHAR")], lambda first: table.slice(0, first))
-    result = Result(waiting=waiting)
+    result = Result(OnDemand(["x", "s"], lambda first: table.slice(0, first)), types=["INTEGER", "VARCHAR"])
     result.text, result.limit = "FROM t", limit
     before, result_module.MAX_ROWS = result_module.MAX_ROWS, most
     try:

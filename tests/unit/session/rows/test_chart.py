@@ -19,7 +19,8 @@ import ducklake_lab as dl
 from ducklake_lab.model.types import from_field
 from ducklake_lab.session.rows import chart as chart_module
 from ducklake_lab.session.rows import view as view_module
-from ducklake_lab.session.rows.chart import KINDS, Chart
+from ducklake_lab.session.rows.chart import Chart
+from ducklake_lab.session.rows.chart_choice import KINDS
 from ducklake_lab.session.rows.columns import ViewColumn
 from ducklake_lab.session.rows.view import RowsView
 from tests.sampling import examples

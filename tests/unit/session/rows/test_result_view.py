@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.engine.rows import OnDemand
 from ducklake_lab.session.rows import result as result_module
-from ducklake_lab.session.rows.result import Result, Waiting
+from ducklake_lab.session.rows.result import Result
 from ducklake_lab.widgets import grids
 from ducklake_lab.widgets.table_view import ResultBrowser
 
@@ -180,7 +181,7 @@ def test_rows_that_cannot_be_computed_have_no_grid(kernel: list[Callable[[], Non
     def fail(_: int | None) -> pa.Table:
         raise dl.SqlError("no such number")
 
-    result = Result(waiting=Waiting([("i", "INTEGER")], fail))
+    result = Result(OnDemand(["i"], fail), types=["INTEGER"])
     result.text = "SELECT i FROM t"
     assert result._repr_mimebundle_() is None and kernel == []
     with pytest.raises(dl.SqlError):

@@ -179,7 +179,7 @@ def test_what_cannot_be_saved_says_why_in_one_line(
     assert os.listdir(tmp_path) == ["folder.csv"]
     monkeypatch.setattr(result_module, "MAX_ROWS", 60)
     part = session.sql("SELECT i FROM range(1000) AS r(i)").view()
-    with pytest.raises(dl.UsageError, match=r"more than the 60 rows that are looked through: save\(path, part=True\)"):
+    with pytest.raises(dl.UsageError, match=r"more than the 60 rows that were read: save\(path, part=True\)"):
         part.save(tmp_path / "part.csv")
     assert part.save(tmp_path / "part.csv", part=True) == 60
 

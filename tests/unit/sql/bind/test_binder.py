@@ -146,7 +146,7 @@ def test_lake_functions_are_sources() -> None:
             {"snapshot_version": 3, "x": SqlConstant("NOW()")},
         ),
     ]
-    assert not result.reads_tables
+    assert all(source.kind != "table" for source in result.sources)
 
 
 def test_virtual_columns_are_asked_for_only_where_used() -> None:

@@ -49,7 +49,7 @@ _storage = Storage()
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class DuckDbQuery:
     """Rows as a query of DuckDB's, in the types they have in the lake.
 
     Attributes:
@@ -81,7 +81,7 @@ def unreadable(error: duckdb.Error, places: Mapping[str, str], *, encrypted: boo
 
 
 def _is_whole(place: str) -> bool:
-    """Whether all values of a file can be read."""
+    """Return whether all values of a file can be read."""
     with in_memory(threads=1) as connection:
         try:
             connection.execute("SELECT count(COLUMNS(*)) FROM read_parquet($1)", [place])
@@ -103,7 +103,7 @@ class Wanted:
     """Columns and rows to read from some files.
 
     Attributes:
-        names: what the columns are called.
+        names: the names of the columns.
         virtual: the virtual columns follow.
         numbers: the number of each file by its id; where given, two columns follow that say where a row is.
         keep_deleted: only the rows at deleted positions, rather than only the others.
@@ -118,17 +118,17 @@ class Wanted:
 
 
 def is_direct(files: Iterable[ScanFile]) -> bool:
-    """Whether DuckDB reads files where they are: none is remote or encrypted."""
+    """Return whether DuckDB reads files where they are: none is remote or encrypted."""
     return all(is_local(file.path) and file.data_file.encryption_key is None for file in files)
 
 
-def relation_of(
+def query_of(
     plan: ScanPlan, name: str, *, virtual: bool = False, located: bool = False, deleted: Sequence[DeletedRows] = ()
-) -> Relation:
+) -> DuckDbQuery:
     """Return the rows of a plan with direct files, under the table's columns, then virtual ones if asked for.
 
     Args:
-        name: what the names of its tables begin with.
+        name: prefix of the names of its tables.
         virtual: the virtual columns follow.
         located: and then those that say where a row is.
         deleted: more rows, of files that are read where they are too.
@@ -142,29 +142,29 @@ def relation_of(
     names = [column.name for column in plan.columns]
     wanted = Wanted(names, virtual or located, numbers)
     places = {file.path: file.path.removeprefix("file://") for file in plan.files}
-    found = [
+    parts = [
         rows_of(f"{name}_{part}_{i}", plan.columns, group, deleted_positions(group.files, _storage), places, wanted)
         for part, files in enumerate(distinct_paths(plan.files))
         for i, group in enumerate(alike(plan.columns, files))
     ]
     if plan.inlined is not None:
-        found.append(_inlined(f"{name}_inlined", plan.columns, plan.inlined, len(plan.files), wanted))
+        parts.append(_inlined(f"{name}_inlined", plan.columns, plan.inlined, len(plan.files), wanted))
     for part, rows in enumerate(distinct_files(deleted)):
         positions = newly_deleted_positions(rows, _storage)
         gone = [replace(one.after, snapshot_id=one.snapshot_id) for one in rows if len(positions[one.after.path])]
         places |= {file.path: file.path.removeprefix("file://") for file in gone}
         kept = replace(wanted, keep_deleted=True)
-        found += [
+        parts += [
             rows_of(f"{name}_deleted_{part}_{i}", plan.columns, group, positions, places, kept)
             for i, group in enumerate(alike(plan.columns, gone))
         ]
-    if not found:
+    if not parts:
         kinds = [column.data_type.sql() for column in plan.columns] + ["BIGINT"] * 4 * wanted.virtual
         kinds += ["VARCHAR", "UBIGINT"] * located
         nulls = (f"CAST(NULL AS {kind}) AS {n}" for kind, n in zip(kinds, _quoted(wanted), strict=True))
-        return Relation(f"SELECT {', '.join(nulls)} LIMIT 0", {}, {})
-    tables = {table: rows for one in found for table, rows in one.tables.items()}
-    return Relation(" UNION ALL ".join(one.sql for one in found), tables, places)
+        return DuckDbQuery(f"SELECT {', '.join(nulls)} LIMIT 0", {}, {})
+    tables = {table: rows for one in parts for table, rows in one.tables.items()}
+    return DuckDbQuery(" UNION ALL ".join(one.sql for one in parts), tables, places)
 
 
 def alike(columns: Sequence[Column], files: Sequence[ScanFile]) -> list[Group]:
@@ -190,7 +190,7 @@ def rows_of(
     places: Mapping[str, str],
     wanted: Wanted,
     encryption: str | None = None,
-) -> Relation:
+) -> DuckDbQuery:
     """The rows of a group of files.
 
     Args:
@@ -217,13 +217,13 @@ def rows_of(
         conditions.append(f"r.file_row_number >= {first}")
     if end is not None:
         conditions.append(f"r.file_row_number < {end}")
-    found = [positions.get(file.path, np.zeros(0, np.int64)) for file in files]
-    if any(len(one) for one in found):
+    listed = [positions.get(file.path, np.zeros(0, np.int64)) for file in files]
+    if any(len(one) for one in listed):
         if wanted.keep_deleted:
             # row groups without any of them are not read
-            ends = [(int(one[0]), int(one[-1])) for one in found if len(one)]
+            ends = [(int(one[0]), int(one[-1])) for one in listed if len(one)]
             conditions.append(f"r.file_row_number BETWEEN {min(low for low, _ in ends)} AND {max(h for _, h in ends)}")
-        words, starts = _bits(files, found)
+        words, starts = _bits(files, listed)
         lists["words"] = pa.array([words], pa.list_(pa.int64()))
         even = starts == [i * starts[1] for i in range(len(starts))] if len(starts) > 1 else True
         start = f"{number} * {starts[1] if len(starts) > 1 else 0}" if even else of_file("start", starts, pa.int64())
@@ -278,7 +278,7 @@ def rows_of(
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
     per_file = f", {quote_identifier(name)} AS f" if lists else ""
     sql = f"SELECT {selected} FROM read_parquet([{paths}], {options}{config}) AS r{per_file}{where}"
-    return Relation(sql, {name: pa.table(lists)} if lists else {}, places)
+    return DuckDbQuery(sql, {name: pa.table(lists)} if lists else {}, places)
 
 
 def _compared_as(column: Column, value: str, *, kept: bool) -> str:
@@ -300,9 +300,9 @@ def _number(files: Sequence[ScanFile]) -> str | None:
     return f"r.{_INDEX}::BIGINT"
 
 
-def _bits(files: Sequence[ScanFile], found: Sequence[Positions]) -> tuple[npt.NDArray[np.int64], list[int]]:
+def _bits(files: Sequence[ScanFile], listed: Sequence[Positions]) -> tuple[npt.NDArray[np.int64], list[int]]:
     """Return the deleted positions as words of 64 bits, one file after the other, and the first word of each file."""
-    packed = [pack(positions) for positions in found]
+    packed = [pack(positions) for positions in listed]
     sizes = [
         max(len(words), (file.data_file.record_count + 63) >> 6) for file, words in zip(files, packed, strict=True)
     ]
@@ -315,7 +315,7 @@ def _bits(files: Sequence[ScanFile], found: Sequence[Positions]) -> tuple[npt.ND
     return words, starts
 
 
-def _inlined(name: str, columns: Sequence[Column], inlined: InlinedRows, first: int, wanted: Wanted) -> Relation:
+def _inlined(name: str, columns: Sequence[Column], inlined: InlinedRows, first: int, wanted: Wanted) -> DuckDbQuery:
     rows = inlined.rows
     held = {f"c{i}": rows.column(column.name) for i, column in enumerate(columns)}
     held |= {"row_id": rows.column(ROW_ID), "snapshot_id": rows.column(SNAPSHOT_ID)}
@@ -326,7 +326,7 @@ def _inlined(name: str, columns: Sequence[Column], inlined: InlinedRows, first: 
         held |= {"file_name": rows.column(FILE_NAME), "file_number": inlined.places(first)}
         values += ["file_name", "file_number"]
     selected = ", ".join(f"{value} AS {n}" for value, n in zip(values, _quoted(wanted), strict=True))
-    return Relation(f"SELECT {selected} FROM {quote_identifier(name)}", {name: with_shown(pa.table(held))}, {})
+    return DuckDbQuery(f"SELECT {selected} FROM {quote_identifier(name)}", {name: with_shown(pa.table(held))}, {})
 
 
 def _quoted(wanted: Wanted) -> list[str]:
