@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -36,11 +37,14 @@ from ducklake_lab.errors import (
     UnsupportedFeatureError,
     UsageError,
 )
-from ducklake_lab.model.entries import ColumnVersion, Snapshot, Table
+from ducklake_lab.model.entries import LOCAL_ID_START, ColumnVersion, Snapshot, Table
+from ducklake_lab.model.reads import TableRead
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.storage import Storage, is_local
 
 _storage = Storage()
+#: Id of the schema that a lake is made with.
+_FIRST_SCHEMA = 0
 
 
 class Lake:
@@ -198,6 +202,36 @@ class Lake:
             state = read_state(connection, snapshot, self.connect)
             self.cache.add_entries(state)
         return state
+
+    def identity(self, state: CatalogState) -> str:
+        """Return what names the lake, wherever its catalog is: the uuid of the schema that it was made with.
+
+        A lake that has dropped this schema is named by a digest of its catalog's location, without secrets.
+        """
+        first = state.schemas.get(_FIRST_SCHEMA)
+        if first is not None:
+            return first.uuid
+        location = self.location
+        place = f"{location.backend} {location.url.host} {location.url.port} {location.url.database} {location.schema}"
+        return hashlib.sha256(place.encode()).hexdigest()[:32]
+
+    def read_of(
+        self, state: CatalogState, table: Table, *, is_fixed: bool = False, is_uncommitted: bool = False
+    ) -> TableRead:
+        """Return the record of a read of a table in one state."""
+        snapshot = state.snapshot
+        return TableRead(
+            lake=self.identity(state),
+            alias=self.alias,
+            snapshot_id=snapshot.snapshot_id,
+            time=snapshot.snapshot_time.astimezone(UTC).isoformat(),
+            schema=state.schema_of(table).parts,
+            name=table.name,
+            table_id=table.table_id if table.table_id < LOCAL_ID_START else None,
+            uuid=table.uuid,
+            is_fixed=is_fixed or self.at is not None,
+            is_uncommitted=is_uncommitted,
+        )
 
     def check_data_path(self, files: Iterable[str]) -> None:
         """Raise where the data path is missing and one of the files is below it.

@@ -15,6 +15,7 @@ from ducklake_lab.widgets import values
 from ducklake_lab.widgets.arrow import pack
 from ducklake_lab.widgets.chart_view import PLACE_OF_DRAWING, answer, picture
 from ducklake_lab.widgets.downloads import file_of, offered
+from ducklake_lab.widgets.grids import record_of
 from ducklake_lab.widgets.html import (
     DOT,
     clip,
@@ -32,6 +33,7 @@ from ducklake_lab.widgets.html import (
 from ducklake_lab.widgets.html import cell as html_cell
 from ducklake_lab.widgets.mounted import Mounted, script, styles
 from ducklake_lab.widgets.outline import of_json, of_parts, outline
+from ducklake_lab.widgets.recorded import metadata
 from ducklake_lab.widgets.result import facts
 
 if TYPE_CHECKING:
@@ -266,6 +268,9 @@ class TableBrowser(Mounted):
     def still(self) -> str:
         return render(self.data)
 
+    def record(self) -> dict[str, Any]:
+        return metadata(self.data.reads)
+
     def __repr__(self) -> str:
         return repr(self.data)
 
@@ -286,6 +291,9 @@ class ResultBrowser(TableBrowser):
 
     def still(self) -> str:
         return self._result._repr_html_()
+
+    def record(self) -> dict[str, Any]:
+        return record_of(self._result)
 
 
 def _shown(column: ViewColumn) -> tuple[str, str]:

@@ -17,23 +17,27 @@ from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.rows.result import Result, RunInfo
 
 
-def feed_result(feed: Feed, engine: SparkEngine) -> Result:
+def feed_result(lakes: Lakes, call: FeedCall, engine: SparkEngine) -> Result:
     """Returns the rows of a feed: read now in process, or lazily by Spark."""
-    info = RunInfo(placement=engine.placing.place(facts_of_rows([feed])))
-    if info.placement is not None and info.placement.is_here:
+    info = RunInfo()
+    feed = plan_call(lakes, call, info)
+    info.placement = engine.placing.place(facts_of_rows([feed]))
+    if info.placement.is_here:
         return Result(arrow=feed.arrow(), info=info, engine=engine)
     with engine.running() as spark:
         types = [kind.sql() for _, kind in feed.columns]
         return Result(frame=feed.frame(spark), types=types, info=info, engine=engine)
 
 
-def plan_call(lakes: Lakes, call: FeedCall, *, virtual: bool = False) -> Feed:
-    """Plans the read of rows that snapshots `start` to `end` changed, both inclusive."""
+def plan_call(lakes: Lakes, call: FeedCall, info: RunInfo | None = None, *, virtual: bool = False) -> Feed:
+    """Plans the read of rows that snapshots `start` to `end` changed, both inclusive; `info` notes the table."""
     lake = call.lake
     with lake.connect() as connection:
         last = lake.snapshot(connection, call.end)
         state = lake.state(connection, last)
         table = state.table_in_text(call.schema, call.table)
+        if info is not None:
+            info.read(lake.read_of(state, table, is_fixed=True))
         begin = call.start if isinstance(call.start, int) else lake.instant(call.start)
         start = _first_snapshot(connection, begin, last.snapshot_id)
         return Feed(call.name, plan_feed(lake, connection, state, table, start, last.snapshot_id), virtual)

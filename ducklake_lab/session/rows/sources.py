@@ -116,7 +116,7 @@ class Sources:
         if source is None:
             return self.run(plan)
         self._database.describe(plan.duckdb_sql, self.empty(plan), plan.macros)
-        info = RunInfo()
+        info = RunInfo(wrote=True)
         rows = self.run_in_process(plan, {source.view: self.load(source, info, effects="run")})
         return Result(arrow=rows.table, types=rows.types, info=info, engine=self._engine)
 
@@ -404,8 +404,7 @@ class Sources:
             )
             if not isinstance(found, FeedCall):
                 return InMemory(found)
-            info.note(found.lake.alias, self._lakes.state(found.lake, found.end).snapshot.snapshot_id)
-            return plan_call(self._lakes, found, virtual=source.virtual)
+            return plan_call(self._lakes, found, info, virtual=source.virtual)
         match source.rows:
             case HandedInRows(rows=rows):
                 return rows
@@ -417,8 +416,9 @@ class Sources:
             case LakeTable() as found:
                 state = self.state(found)
                 scan = self._kept_scan(found, state, source)
-                snapshot_id, reads = state.snapshot.snapshot_id, self._lakes.reads
-                info.note(found.lake.alias, snapshot_id, uncommitted=reads.is_uncommitted(state))
+                is_fixed = self._lakes.is_fixed(found.lake, found.at)
+                is_uncommitted = self._lakes.reads.is_uncommitted(state)
+                info.read(found.lake.read_of(state, scan.plan.table, is_fixed=is_fixed, is_uncommitted=is_uncommitted))
                 info.add(scan.plan)
                 return scan
         raise AssertionError(source)  # the planner names no other rows

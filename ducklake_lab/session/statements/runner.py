@@ -29,7 +29,7 @@ from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.names.attached_lakes import Place
 from ducklake_lab.session.names.secrets import Secrets
 from ducklake_lab.session.rows import logs
-from ducklake_lab.session.rows.feed import feed_result, plan_call
+from ducklake_lab.session.rows.feed import feed_result
 from ducklake_lab.session.rows.result import Result, RunInfo, count_result, nothing
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.copy import Copying
@@ -471,7 +471,7 @@ class Statements:
             name.catalog, name.schema, name.name, args, kwargs, effects="run"
         )
         if isinstance(found, FeedCall):
-            return feed_result(plan_call(self._lakes, found), self._engine)
+            return feed_result(self._lakes, found, self._engine)
         return Result(arrow=found, engine=self._engine)
 
 
