@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.widgets.html import mounted_at, new_mount
-from ducklake_lab.widgets.recorded import metadata
+from ducklake_lab.widgets.recorded import record_of
 
 if TYPE_CHECKING:
     from ducklake_lab.session.rows.result import Result
@@ -42,14 +42,6 @@ def bundle(result: Result) -> tuple[dict[str, Any], dict[str, Any]] | None:
         # the kernel runs it after it has answered the cell: the import of widgets takes half a second
         loop.call_later(0, _make)
     return {"text/plain": repr(result), "text/html": html}, record_of(result)
-
-
-def record_of(result: Result) -> dict[str, Any]:
-    """Returns the metadata of an output that shows a result."""
-    engine = result.info.placement.where if result.info.placement is not None else None
-    return metadata(
-        result.reads, engine=engine or ("process" if result.in_process else "spark"), wrote=result.info.wrote
-    )
 
 
 def _becomes_grid(result: Result) -> bool:

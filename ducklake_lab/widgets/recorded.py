@@ -12,6 +12,7 @@ from ducklake_lab.version import __version__
 
 if TYPE_CHECKING:
     from ducklake_lab.model.reads import TableRead
+    from ducklake_lab.session.rows.result import Result
 
 #: The key in an output's metadata, and the version of what is under it; the extension's `recorded.ts` has both.
 KEY = "ducklake"
@@ -22,7 +23,7 @@ wanted = True
 
 
 class Shown(Protocol):
-    """What an output shows of lakes."""
+    """A value whose output has a record."""
 
     @property
     def reads(self) -> Sequence[TableRead]: ...
@@ -46,6 +47,14 @@ def metadata(reads: Sequence[TableRead], *, engine: str | None = None, wrote: bo
     if wrote:
         record["wrote"] = True
     return {KEY: {**record, "reads": _by_state(reads)}}
+
+
+def record_of(result: Result) -> dict[str, Any]:
+    """Returns the metadata of an output that shows a result."""
+    engine = result.info.placement.where if result.info.placement is not None else None
+    return metadata(
+        result.reads, engine=engine or ("process" if result.in_process else "spark"), wrote=result.info.wrote
+    )
 
 
 def bundle(shown: Shown) -> tuple[dict[str, Any], dict[str, Any]]:

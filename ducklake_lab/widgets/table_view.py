@@ -15,7 +15,6 @@ from ducklake_lab.widgets import values
 from ducklake_lab.widgets.arrow import pack
 from ducklake_lab.widgets.chart_view import PLACE_OF_DRAWING, answer, picture
 from ducklake_lab.widgets.downloads import file_of, offered
-from ducklake_lab.widgets.grids import record_of
 from ducklake_lab.widgets.html import (
     DOT,
     clip,
@@ -33,7 +32,7 @@ from ducklake_lab.widgets.html import (
 from ducklake_lab.widgets.html import cell as html_cell
 from ducklake_lab.widgets.mounted import Mounted, script, styles
 from ducklake_lab.widgets.outline import of_json, of_parts, outline
-from ducklake_lab.widgets.recorded import metadata
+from ducklake_lab.widgets.recorded import metadata, record_of
 from ducklake_lab.widgets.result import facts
 
 if TYPE_CHECKING:

@@ -66,7 +66,7 @@ class RowsView:
         time_zone: the time zone for filters and display.
         filters: by column, as written: `> 5`, `= x`, `null`, `not null`, or a part of the text.
         search: a part of the text of any column, in DuckDB's form; "" for none. It is case-insensitive.
-        reads: the tables of lakes that the rows are of, each with its snapshot.
+        reads: the tables of lakes that hold the rows, each with its snapshot.
 
     Args:
         statement: a statement that returns all rows.

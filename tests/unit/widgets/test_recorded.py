@@ -32,7 +32,7 @@ def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session
 def record(shown: Any) -> dict[str, Any]:
     """The record of an output, after a way through the JSON of a notebook."""
     if isinstance(shown, dl.Result):
-        metadata = grids.record_of(shown)
+        metadata = recorded.record_of(shown)
     else:
         _, metadata = shown._repr_mimebundle_()
     found: dict[str, Any] = json.loads(json.dumps(metadata)).get(recorded.KEY, {})
@@ -101,7 +101,12 @@ def test_tables_are_found_wherever_they_are_read(session: dl.Session, query: str
 
 
 def test_what_shows_no_rows_of_a_lake_has_no_record(session: dl.Session) -> None:
-    for text in ("SELECT 1", "FROM duckdb_tables()", "INSERT INTO birds SELECT * FROM birds", "CREATE TABLE u AS FROM birds"):
+    for text in (
+        "SELECT 1",
+        "FROM duckdb_tables()",
+        "INSERT INTO birds SELECT * FROM birds",
+        "CREATE TABLE u AS FROM birds",
+    ):
         assert record(session.sql(text)) == {}
 
 
@@ -165,7 +170,7 @@ def test_a_preview_is_of_uncommitted_changes(session: dl.Session) -> None:
 
 def test_equal_answers_have_equal_records(session: dl.Session) -> None:
     queries = ("SELECT * FROM birds, ponds.places", "SELECT * FROM ponds.places, birds")
-    first, second, again = (grids.record_of(session.sql(text)) for text in (*queries, queries[0]))
+    first, second, again = (recorded.record_of(session.sql(text)) for text in (*queries, queries[0]))
     assert first == second == again
 
 
@@ -173,7 +178,7 @@ def test_no_secret_and_no_path_is_recorded(tmp_path: Path) -> None:
     uri = f"ducklake:sqlite:{tmp_path}/secret_place.sqlite"
     with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/secret_data", engine="duckdb") as session:
         session.sql("CREATE TABLE t AS SELECT 'secret value' AS s")
-        assert "secret" not in json.dumps(grids.record_of(session.sql("SELECT s AS secret_name FROM t")))
+        assert "secret" not in json.dumps(recorded.record_of(session.sql("SELECT s AS secret_name FROM t")))
 
 
 def test_a_lake_without_its_first_schema_has_an_identity_without_secrets(tmp_path: Path) -> None:
