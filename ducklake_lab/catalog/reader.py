@@ -6,7 +6,7 @@ Of a lake with many tables, the columns of those that a statement names are read
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import attachments, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.options import OPTIONS, OptionRow
-from ducklake_lab.catalog.tables import visible
+from ducklake_lab.catalog.tables import one_of, visible
 from ducklake_lab.collecting import without_collecting
 from ducklake_lab.errors import CatalogError, SnapshotNotFoundError
 from ducklake_lab.model.entries import (
@@ -145,6 +145,13 @@ def read_history_of(connection: sa.Connection, snapshot_id: int) -> SnapshotInfo
     if not found:
         raise SnapshotNotFoundError(_no_snapshot(connection, snapshot_id))
     return found[0]
+
+
+def read_times(connection: sa.Connection, snapshot_ids: Collection[int]) -> dict[int, datetime]:
+    """Read the times of snapshots, in UTC; those that have expired are left out."""
+    s = t.snapshot
+    query = sa.select(s.c.snapshot_id, s.c.snapshot_time).where(one_of(connection, s.c.snapshot_id, snapshot_ids))
+    return dict(connection.execute(query).all()) if snapshot_ids else {}
 
 
 _HISTORY = sa.select(

@@ -7,7 +7,7 @@
 import { JSONObject } from '@lumino/coreutils';
 
 export const TARGET = 'ducklake-lab';
-export const PROTOCOL = 2;
+export const PROTOCOL = 3;
 
 /** A lake that a session of the kernel has attached. */
 export interface ILake {

@@ -189,7 +189,8 @@ def test_a_lake_without_its_first_schema_has_an_identity_without_secrets(tmp_pat
 
 
 async def in_kernel(shell: InteractiveShell, shown: object) -> dict[str, Any]:
-    shell.kernel = object()
+    shell.kernel = object()  # type: ignore[attr-defined]
+    assert shell.display_formatter is not None
     _, metadata = shell.display_formatter.format(shown)
     grids._waiting.clear()
     found: dict[str, Any] = metadata.get(recorded.KEY, {})
@@ -202,7 +203,7 @@ def test_every_form_of_output_has_the_record(session: dl.Session, monkeypatch: p
     try:
         for grid in ("quiet", "open", "none"):
             result = session.sql("SELECT name, name FROM birds" if grid == "quiet" else "FROM birds")
-            result.grid = grid  # type: ignore[assignment]
+            result.grid = grid
             assert asyncio.run(in_kernel(shell, result))["reads"][0]["snapshot"] == 5
         assert asyncio.run(in_kernel(shell, session.table("birds").diff(5, 5)))["reads"][0]["snapshot"] == 5
         assert asyncio.run(in_kernel(shell, session.diff(5, 5))) == {}
@@ -210,5 +211,5 @@ def test_every_form_of_output_has_the_record(session: dl.Session, monkeypatch: p
         assert asyncio.run(in_kernel(shell, session.sql("FROM birds"))) == {}
         assert asyncio.run(in_kernel(shell, session.table("birds").diff(5, 5))) == {}
     finally:
-        shell.reset(new_session=False)
+        shell.reset(new_session=False)  # type: ignore[no-untyped-call]
         InteractiveShell.clear_instance()

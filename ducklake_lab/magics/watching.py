@@ -1,0 +1,90 @@
+"""Notices commits of other processes while a page looks, so that the page need not ask."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from ducklake_lab.errors import DuckLakeError
+
+if TYPE_CHECKING:
+    from ducklake_lab.catalog.lake import Lake
+
+#: Seconds between two looks at the catalogs.
+_PAUSE = 0.8
+#: Longest time, in seconds, that a page may ask for at once.
+_LONGEST = 120.0
+
+
+class Watch:
+    """A thread that looks at catalogs for as long as a page wants, and reports changes.
+
+    It takes no turn of a session. A catalog file is not opened: its size and times change with a commit. A server is asked for the id of
+    its newest snapshot.
+
+    Args:
+        report: called from the thread after a change.
+        is_idle: whether no cell runs; a change during a cell is reported after it.
+    """
+
+    def __init__(self, report: Callable[[], None], is_idle: Callable[[], bool]) -> None:
+        self._report = report
+        self._is_idle = is_idle
+        self._lock = threading.Lock()
+        self._marks: dict[Lake, object] = {}
+        self._until = 0.0
+        self._thread: threading.Thread | None = None
+
+    def follow(self, lakes: Iterable[Lake]) -> None:
+        """Watches these lakes from now on, and no others."""
+        if self._thread is None:
+            return
+        with self._lock:
+            self._marks = {lake: self._marks[lake] if lake in self._marks else _mark(lake) for lake in lakes}
+
+    def go_on(self, seconds: float, lakes: Iterable[Lake]) -> None:
+        """Watches for some more seconds; without this, it ends."""
+        with self._lock:
+            self._until = time.monotonic() + min(max(seconds, 0.0), _LONGEST)
+            if self._thread is None:
+                self._marks = {}
+                self._thread = threading.Thread(target=self._run, name="ducklake-lab watch", daemon=True)
+                self._thread.start()
+        self.follow(lakes)
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(_PAUSE)
+            with self._lock:
+                if time.monotonic() > self._until:
+                    self._thread = None
+                    return
+                known = dict(self._marks)
+            if not self._is_idle():
+                continue
+            found = {lake: _mark(lake) for lake in known}
+            with self._lock:
+                changed = [lake for lake in known if found[lake] != known[lake] and lake in self._marks]
+                for lake in changed:
+                    self._marks[lake] = found[lake]
+            if changed:
+                self._report()
+
+
+def _mark(lake: Lake) -> object:
+    """Returns what differs after each commit of a lake; an error is a state like another, which the page shows when it asks."""
+    import sqlalchemy as sa
+
+    from ducklake_lab.catalog import tables as t
+    from ducklake_lab.catalog.file_marks import mark_of
+
+    path = lake.location.path
+    if path is not None:
+        return mark_of(path).files
+    try:
+        with lake.database.connect(reads=True) as connection:
+            return connection.scalar(sa.select(sa.func.max(t.snapshot.c.snapshot_id)))
+    except DuckLakeError as error:
+        return str(error)
