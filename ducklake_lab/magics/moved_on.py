@@ -1,4 +1,4 @@
-"""Tells which tables have moved on since outputs were made, by the records of the outputs and the catalogs alone.
+"""Finds the tables that have moved on since outputs were made, by the records of the outputs and the catalogs alone.
 
 A lake is found by its identity, and proven by the time of the recorded snapshot: a copy of a catalog has the identity of
 its original. What cannot be proven is unknown, never fresh.

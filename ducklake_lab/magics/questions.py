@@ -250,7 +250,7 @@ class Questions:
         return {"reads": moved_on(self._sessions(), reads)}
 
     def watch(self, seconds: float) -> Answer:
-        """Tells the page about commits of other processes for some seconds; it asks again to go on."""
+        """Sends `moved` after commits of other processes, for some seconds; a page asks again to go on."""
         if self._watch is None or not isinstance(seconds, int | float):
             return {"watching": False}
         self._watch.go_on(seconds, self._lakes())
