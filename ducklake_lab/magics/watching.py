@@ -55,22 +55,31 @@ class Watch:
         self.follow(lakes)
 
     def _run(self) -> None:
-        while True:
-            time.sleep(_PAUSE)
+        try:
+            while self._is_wanted():
+                time.sleep(_PAUSE)
+                if self._is_idle() and self._has_changed():
+                    self._report()
+        finally:
             with self._lock:
-                if time.monotonic() > self._until:
+                if self._thread is threading.current_thread():
                     self._thread = None
-                    return
-                known = dict(self._marks)
-            if not self._is_idle():
-                continue
-            found = {lake: _mark(lake) for lake in known}
-            with self._lock:
-                changed = [lake for lake in known if found[lake] != known[lake] and lake in self._marks]
-                for lake in changed:
-                    self._marks[lake] = found[lake]
-            if changed:
-                self._report()
+
+    def _is_wanted(self) -> bool:
+        """Whether the time that the page asked for is not over; else another thread takes the next request."""
+        with self._lock:
+            if time.monotonic() > self._until:
+                self._thread = None
+            return self._thread is threading.current_thread()
+
+    def _has_changed(self) -> bool:
+        with self._lock:
+            known = dict(self._marks)
+        found = {lake: _mark(lake) for lake in known}
+        with self._lock:
+            changed = {lake: mark for lake, mark in found.items() if mark != known[lake] and lake in self._marks}
+            self._marks |= changed
+        return bool(changed)
 
 
 def _mark(lake: Lake) -> object:
@@ -81,10 +90,10 @@ def _mark(lake: Lake) -> object:
     from ducklake_lab.catalog.file_marks import mark_of
 
     path = lake.location.path
-    if path is not None:
-        return mark_of(path).files
     try:
+        if path is not None:
+            return mark_of(path).files
         with lake.database.connect(reads=True) as connection:
             return connection.scalar(sa.select(sa.func.max(t.snapshot.c.snapshot_id)))
-    except DuckLakeError as error:
+    except (DuckLakeError, OSError) as error:
         return str(error)

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import inlined
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_history
+from ducklake_lab.catalog.reader import read_changes
 from ducklake_lab.model.changes import parse_changes
 
 #: Changes after which a table has the same rows and columns.
@@ -22,16 +22,16 @@ class ChangesAfter:
     """Snapshots after one, up to another, by the tables that they changed; those that rewrote files do not count."""
 
     def __init__(self, connection: sa.Connection, start: int, end: int) -> None:
-        history = read_history(connection, None, (start + 1, end)) if end > start else []
+        history = read_changes(connection, (start + 1, end)) if end > start else []
         self._end = end
-        self._snapshots = [info.snapshot_id for info in history]
+        self._snapshots = [number for number, _ in history]
         self._of_tables: dict[int, list[int]] = {}
-        for info in history:
-            for change in parse_changes(info.changes_made):
+        for number, changes in history:
+            for change in parse_changes(changes):
                 if isinstance(change.value, int) and change.kind not in _MAINTENANCE:
                     found = self._of_tables.setdefault(change.value, [])
-                    if found[-1:] != [info.snapshot_id]:
-                        found.append(info.snapshot_id)
+                    if found[-1:] != [number]:
+                        found.append(number)
 
     @property
     def tables(self) -> set[int]:

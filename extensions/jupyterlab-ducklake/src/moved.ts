@@ -6,7 +6,7 @@ import { TranslationBundle } from '@jupyterlab/translation';
 import { onLine } from './actions';
 import { ICell } from './cells';
 import { IMark } from './mark';
-import { argument, quote } from './names';
+import { argument, quote, readable } from './names';
 import { ILake, IMovedOn, IMovedTable } from './protocol';
 import { IRecord, IRecorded, IRecordedTable, keyOf } from './recorded';
 
@@ -71,7 +71,9 @@ export function compared(
 /** The quiet line: the snapshots that outputs show. */
 export function asOf(reads: readonly IRecorded[], answers: Answers, trans: TranslationBundle): IMark {
   const aliases = new Set(reads.map(read => read.alias));
-  const states = reads.map(({ alias, snapshot }) => (aliases.size > 1 ? `${alias} ${snapshot}` : `${snapshot}`));
+  const states = reads.map(({ alias, snapshot }) =>
+    aliases.size > 1 ? `${readable(alias)} ${snapshot}` : `${snapshot}`
+  );
   const reasons = reads.map(read => {
     const answer = answers.get(keyOf(read));
     return answer ? (answer.known ? trans.__('snapshots have expired') : answer.reason) : '';
@@ -111,7 +113,7 @@ function said(
 }
 
 function title(schema: string[], name: string): string {
-  return schema.length === 1 && schema[0] === 'main' ? name : [...schema, name].join('.');
+  return readable(schema.length === 1 && schema[0] === 'main' ? name : [...schema, name].join('.'));
 }
 
 /** Whether a cell is one magic, which does nothing that its record does not say. */
