@@ -21,6 +21,7 @@ from ducklake_lab.catalog.cache import CachedCatalog, CatalogCache
 from ducklake_lab.catalog.creating import absolute, create, folder
 from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.duckdb_files import checked_storage_version
+from ducklake_lab.catalog.file_marks import mark_of
 from ducklake_lab.catalog.observing import observe
 from ducklake_lab.catalog.options import OptionRow, Options, SessionOptions, options_of, read_options
 from ducklake_lab.catalog.reader import read_column_versions, read_snapshot, read_state
@@ -37,8 +38,8 @@ from ducklake_lab.errors import (
     UnsupportedFeatureError,
     UsageError,
 )
-from ducklake_lab.model.entries import LOCAL_ID_START, ColumnVersion, Snapshot, Table
-from ducklake_lab.model.reads import TableRead
+from ducklake_lab.model.entries import LOCAL_ID_START, ColumnVersion, Macro, Snapshot, Table, View
+from ducklake_lab.model.reads import EntryRead
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.storage import Storage, is_local
 
@@ -173,6 +174,16 @@ class Lake:
         found = self.cache.newest_by_files(path) if path is not None and self.at is None else None
         return replace(found, snapshot_time=self.local(found.snapshot_time)) if found is not None else None
 
+    def mark(self) -> object:
+        """Return what differs after each commit: the times of the catalog's files, or a server's newest snapshot.
+
+        No file is opened, and any thread may call it.
+        """
+        if self.location.path is not None:
+            return mark_of(self.location.path).files
+        with self.database.connect(reads=True) as connection:
+            return connection.scalar(sa.select(sa.func.max(t.snapshot.c.snapshot_id)))
+
     def read_newest(self) -> CatalogState:
         """The entries at the newest snapshot, or at the one attached at, read from the catalog."""
         nested = getattr(self._shared, "connection", None) is not None  # its transaction may be an older one
@@ -216,19 +227,27 @@ class Lake:
         return hashlib.sha256(place.encode()).hexdigest()[:32]
 
     def read_of(
-        self, state: CatalogState, table: Table, *, is_fixed: bool = False, is_uncommitted: bool = False
-    ) -> TableRead:
-        """Return the record of a read of a table in one state."""
+        self, state: CatalogState, entry: Table | View | Macro, *, is_fixed: bool = False, is_uncommitted: bool = False
+    ) -> EntryRead:
+        """Return the record of a read of a table, or of an expanded view or macro, in one state."""
         snapshot = state.snapshot
-        return TableRead(
+        match entry:
+            case Table():
+                kind, entry_id, uuid = "table", entry.table_id, entry.uuid
+            case View():
+                kind, entry_id, uuid = "view", entry.view_id, entry.uuid
+            case Macro():
+                kind, entry_id, uuid = "macro", entry.macro_id, ""
+        return EntryRead(
             lake=self.identity(state),
             alias=self.alias,
             snapshot_id=snapshot.snapshot_id,
             time=snapshot.snapshot_time.astimezone(UTC).isoformat(),
-            schema=state.schema_of(table).parts,
-            name=table.name,
-            table_id=table.table_id if table.table_id < LOCAL_ID_START else None,
-            uuid=table.uuid,
+            schema=state.schema_of(entry).parts,
+            name=entry.name,
+            entry_id=entry_id if entry_id < LOCAL_ID_START else None,
+            uuid=uuid,
+            kind=kind,
             is_fixed=is_fixed or self.at is not None,
             is_uncommitted=is_uncommitted,
         )

@@ -33,7 +33,7 @@ from ducklake_lab.errors import UsageError
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.entries import SnapshotInfo
 from ducklake_lab.model.history import HistoryEntry
-from ducklake_lab.model.reads import TableRead
+from ducklake_lab.model.reads import EntryRead
 
 #: Changed rows that are drawn at most.
 SHOWN = 50
@@ -110,7 +110,7 @@ class Diff:
         return None if changed.total is None else int(changed.tables["pairs"].num_rows)
 
     @property
-    def reads(self) -> Sequence[TableRead]:
+    def reads(self) -> Sequence[EntryRead]:
         """The table, or both tables, in the states that are compared."""
         return self._sides.reads()
 

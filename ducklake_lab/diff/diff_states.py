@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.model.entries import Column, Table
-from ducklake_lab.model.reads import TableRead
+from ducklake_lab.model.reads import EntryRead
 from ducklake_lab.model.staged import StagedData
 from ducklake_lab.model.state import CatalogState
 
@@ -37,7 +37,7 @@ class Side:
     def snapshot_id(self) -> int:
         return self.state.snapshot.snapshot_id
 
-    def reads(self, *, is_open: bool = False) -> list[TableRead]:
+    def reads(self, *, is_open: bool = False) -> list[EntryRead]:
         """Return the record of the table; changes that a transaction holds end with it, and count as fixed."""
         if self.table is None:
             return []
@@ -103,7 +103,7 @@ class Sides:
         is_of_transaction = after is not before and after.snapshot is before.snapshot
         return self.after.staged is not None or not self.after.committed or is_of_transaction
 
-    def reads(self) -> list[TableRead]:
+    def reads(self) -> list[EntryRead]:
         """Return the tables that are compared."""
         return [*self.before.reads(), *self.after.reads(is_open=self.is_open)]
 

@@ -19,7 +19,7 @@ from ducklake_lab.errors import EntryNotFoundError, did_you_mean
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.history import HistoryEntry
-from ducklake_lab.model.reads import TableRead
+from ducklake_lab.model.reads import EntryRead
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.changed_tables import touched_tables
 from ducklake_lab.scan.counts import TableCounts, table_counts
@@ -48,7 +48,7 @@ class TableDiff:
         summary: DiffSummary,
         schema: Sequence[ColumnChange],
         compute: Callable[[], Diff],
-        reads: Sequence[TableRead],
+        reads: Sequence[EntryRead],
         renamed_from: str | None = None,
     ) -> None:
         self.name = name
@@ -118,7 +118,7 @@ class LakeDiff(Sequence[TableDiff]):
         return not self._tables
 
     @property
-    def reads(self) -> Sequence[TableRead]:
+    def reads(self) -> Sequence[EntryRead]:
         """The tables that differ, in each state that has them."""
         return [read for one in self for read in one.reads]
 

@@ -15,10 +15,22 @@ from ducklake_lab.errors import DuckLakeError, UsageError
 
 if TYPE_CHECKING:
     from ducklake_lab.catalog.lake import Lake
+    from ducklake_lab.model.entries import Macro, View
     from ducklake_lab.model.state import CatalogState
+    from ducklake_lab.scan.changed_tables import ChangesAfter
     from ducklake_lab.session import Session
 
 Answer = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of a record; the id is None for one that no commit had made."""
+
+    kind: str
+    entry_id: int | None
+    schema: tuple[str, ...]
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +38,16 @@ class Recorded:
     """A state in the record of an output.
 
     Attributes:
-        tables: (id, names of the schema, name) of each table; the id is None for a table that no commit had made.
+        tables: the tables that were read.
+        definitions: the views and macros that were expanded.
     """
 
     lake: str
     alias: str
     snapshot: int
     time: str
-    tables: tuple[tuple[int | None, tuple[str, ...], str], ...]
+    tables: tuple[Entry, ...]
+    definitions: tuple[Entry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +75,7 @@ def moved_on(sessions: Mapping[str, Session], given: object) -> list[Answer]:
     An answer has `known`: without it there is a `reason`, else the `alias`, the variable of the `session`, the `newest`
     snapshot, whether the recorded one has `expired`, and for each table its `state`: `same`, `ahead`, `renamed`, `dropped`,
     `replaced` or `unknown`. `ahead` counts the snapshots that changed it; `at_least` says that others have expired.
+    `definitions` has states of views and macros, which are never ahead: another definition has another id.
 
     Raises:
         UsageError: the records have another form.
@@ -125,50 +140,77 @@ def _find(recorded: Recorded, attached: Sequence[_Attached]) -> int | str:
 
 
 def _answers(attached: _Attached, records: Sequence[Recorded]) -> list[Answer]:
-    from ducklake_lab.model.quoting import schema_path
     from ducklake_lab.scan.changed_tables import ChangesAfter, touched_tables
 
-    lake, state, newest = attached.lake, attached.state, attached.newest
+    lake, newest = attached.lake, attached.newest
     maybe: dict[int, set[int]] = {}
     with lake.connect() as connection:
         changes = ChangesAfter(connection, min(recorded.snapshot for recorded in records), newest)
         for since in {recorded.snapshot for recorded in records}:
             if not changes.is_whole(since):
                 maybe[since] = touched_tables(lake, connection, since, newest)
-    answers = []
-    for recorded in records:
-        since, tables = recorded.snapshot, []
-        expired = since not in attached.times
-        for table_id, schema, name in recorded.tables:
-            ahead = changes.count(table_id, since) if table_id is not None else 0
-            answer: Answer = {"id": table_id, "ahead": ahead, "at_least": expired or since in maybe}
-            now = state.tables.names.get(table_id) if table_id is not None else None
-            if now is not None:
-                answer |= {"path": state.schemas[now[0]].parts, "name": now[1], "diff": not expired}
-            if table_id is None:
-                answer["state"] = "unknown"
-            elif now is None:
-                is_there = state.find_table(schema_path(schema), name) is not None
-                answer["state"] = "replaced" if is_there else "dropped"
-            elif ahead:
-                answer["state"] = "ahead"
-            elif (state.schemas[now[0]].parts, now[1]) != (schema, name):
-                answer["state"] = "renamed"
-            else:
-                is_proven = not expired and table_id not in maybe.get(since, ())
-                answer["state"] = "same" if is_proven else "unknown"
-            tables.append(answer)
-        answers.append(
-            {
-                "known": True,
-                "alias": lake.alias,
-                "session": attached.variable,
-                "newest": newest,
-                "expired": expired,
-                "tables": tables,
-            }
-        )
-    return answers
+    return [_answer(attached, changes, recorded, maybe.get(recorded.snapshot)) for recorded in records]
+
+
+def _answer(attached: _Attached, changes: ChangesAfter, recorded: Recorded, maybe: set[int] | None) -> Answer:
+    """Compares one state; `maybe` are tables that expired snapshots may have changed, None without such snapshots."""
+    since, expired = recorded.snapshot, recorded.snapshot not in attached.times
+    tables = []
+    for entry in recorded.tables:
+        ahead = changes.count(entry.entry_id, since) if entry.entry_id is not None else 0
+        is_proven = not expired and (maybe is None or entry.entry_id not in maybe)
+        state, path, name = _state(attached.state, entry)
+        if state in ("same", "renamed") and ahead:
+            state = "ahead"
+        elif state == "same" and not is_proven:
+            state = "unknown"
+        answer: Answer = {
+            "id": entry.entry_id,
+            "state": state,
+            "ahead": ahead,
+            "at_least": expired or maybe is not None,
+        }
+        tables.append(answer | ({"path": path, "name": name, "diff": not expired} if name is not None else {}))
+    return {
+        "known": True,
+        "alias": attached.lake.alias,
+        "session": attached.variable,
+        "newest": attached.newest,
+        "expired": expired,
+        "tables": tables,
+        "definitions": [{"state": _state(attached.state, entry)[0]} for entry in recorded.definitions],
+    }
+
+
+def _state(state: CatalogState, entry: Entry) -> tuple[str, tuple[str, ...], str | None]:
+    """Returns what became of an entry, and its schema and name now; None for the name if it is gone."""
+    from ducklake_lab.model.quoting import schema_path
+
+    if entry.entry_id is None:
+        return "unknown", (), None
+    place = _place(state, entry)
+    if place is None:
+        schema = schema_path(entry.schema)
+        kinds = {
+            "table": lambda: state.find_table(schema, entry.name),
+            "view": lambda: state.find_view(schema, entry.name),
+            "macro": lambda: (
+                state.find_macro(schema, entry.name, "scalar") or state.find_macro(schema, entry.name, "table")
+            ),
+        }
+        return ("replaced" if kinds[entry.kind]() is not None else "dropped"), (), None
+    return ("same" if place == (entry.schema, entry.name) else "renamed"), *place
+
+
+def _place(state: CatalogState, entry: Entry) -> tuple[tuple[str, ...], str] | None:
+    assert entry.entry_id is not None
+    if entry.kind == "table":
+        named = state.tables.names.get(entry.entry_id)
+    else:
+        entries: Mapping[int, View | Macro] = state.views if entry.kind == "view" else state.macros
+        found = entries.get(entry.entry_id)
+        named = (found.schema_id, found.name) if found is not None else None
+    return (state.schemas[named[0]].parts, named[1]) if named is not None else None
 
 
 def _parsed(given: object) -> list[Recorded]:
@@ -182,19 +224,20 @@ def _parsed(given: object) -> list[Recorded]:
                 _of(str, one["alias"]),
                 _of(int, one["snapshot"]),
                 _of(str, one["time"]),
-                tuple(
-                    (
-                        None if table["id"] is None else _of(int, table["id"]),
-                        tuple(_of(str, part) for part in _of(list, table["schema"])),
-                        _of(str, table["name"]),
-                    )
-                    for table in _of(list, one["tables"])
-                ),
+                tuple(_entry("table", entry) for entry in _of(list, one["tables"])),
+                tuple(_entry(_of(str, entry["kind"]), entry) for entry in _of(list, one.get("definitions", []))),
             )
             for one in given
         ]
-    except (TypeError, KeyError, IndexError):
+    except (TypeError, KeyError, IndexError, AttributeError):
         raise UsageError("The records of outputs have a form that this version does not know.") from None
+
+
+def _entry(kind: str, given: Mapping[str, object]) -> Entry:
+    if kind not in ("table", "view", "macro"):
+        raise TypeError
+    schema = tuple(_of(str, part) for part in _of(list, given["schema"]))
+    return Entry(kind, None if given["id"] is None else _of(int, given["id"]), schema, _of(str, given["name"]))
 
 
 def _of(kind: type[Any], value: object) -> Any:

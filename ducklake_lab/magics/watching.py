@@ -83,17 +83,8 @@ class Watch:
 
 
 def _mark(lake: Lake) -> object:
-    """Returns what differs after each commit of a lake; an error is a state like another, which the page shows when it asks."""
-    import sqlalchemy as sa
-
-    from ducklake_lab.catalog import tables as t
-    from ducklake_lab.catalog.file_marks import mark_of
-
-    path = lake.location.path
+    """Returns the lake's mark; an error is a state like another, which the page shows when it asks."""
     try:
-        if path is not None:
-            return mark_of(path).files
-        with lake.database.connect(reads=True) as connection:
-            return connection.scalar(sa.select(sa.func.max(t.snapshot.c.snapshot_id)))
+        return lake.mark()
     except (DuckLakeError, OSError) as error:
         return str(error)

@@ -1,22 +1,24 @@
-"""Tables of lakes that rows were read from, each in one state."""
+"""Tables of lakes that rows were read from, with the views and macros in between, each in one state."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
-class TableRead:
-    """A table in the state in which its rows were read.
+class EntryRead:
+    """A table in the state in which its rows were read, or a view or macro that was expanded.
 
     Attributes:
         lake: the identity of the lake, see `Lake.identity`.
         alias: the lake's name in SQL.
         snapshot_id: the snapshot; of uncommitted changes, the one that they are based on.
         time: the snapshot's time in UTC, as ISO text.
-        schema: the names from the outermost schema to the table's.
-        table_id: the table's id; None for a table that no commit has made yet.
-        uuid: the table's uuid.
+        schema: the names from the outermost schema to the entry's.
+        entry_id: the id of the entry; None for one that no commit has made yet.
+        uuid: the uuid of the entry; "" of a macro, which has none.
+        kind: the kind of the entry.
         is_fixed: a snapshot was named, so that a second run reads the same rows.
         is_uncommitted: the state has changes of an open transaction.
     """
@@ -27,7 +29,8 @@ class TableRead:
     time: str
     schema: tuple[str, ...]
     name: str
-    table_id: int | None
+    entry_id: int | None
     uuid: str
+    kind: Literal["table", "view", "macro"] = "table"
     is_fixed: bool = False
     is_uncommitted: bool = False

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.history import FileEntry, HistoryEntry
-from ducklake_lab.model.reads import TableRead
+from ducklake_lab.model.reads import EntryRead
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.details import FileDetails
 
@@ -143,7 +143,7 @@ class FileListing(_Listing[FileEntry]):
         super().__init__(title, entries)
         self.inlined_rows = inlined_rows
         self.snapshot_id = snapshot_id
-        self.reads: Sequence[TableRead] = ()
+        self.reads: Sequence[EntryRead] = ()
         self.types: Mapping[str, DataType] = details.types if details is not None else types or {}
         self._details = details
 

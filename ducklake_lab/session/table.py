@@ -20,7 +20,7 @@ from ducklake_lab.errors import SnapshotNotFoundError, UsageError
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.quoting import quoted_path
-from ducklake_lab.model.reads import TableRead
+from ducklake_lab.model.reads import EntryRead
 from ducklake_lab.scan.counts import TableCounts, inlined_rows, table_counts
 from ducklake_lab.scan.history import lake_history, last_change, table_files
 from ducklake_lab.session.describe import column_stats, describe, partitions
@@ -56,7 +56,7 @@ class TableHandle:
     def _place(self, at: At = None) -> Place:
         return self._lakes.parse(self._name, self.at if at is None else at)
 
-    def _reads(self, place: Place) -> tuple[TableRead]:
+    def _reads(self, place: Place) -> tuple[EntryRead]:
         is_fixed = self._lakes.is_fixed(place.lake, self.at)
         is_uncommitted = self._lakes.reads.is_uncommitted(place.state)
         return (place.lake.read_of(place.state, place.table(), is_fixed=is_fixed, is_uncommitted=is_uncommitted),)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ducklake_lab.version import __version__
 
 if TYPE_CHECKING:
-    from ducklake_lab.model.reads import TableRead
+    from ducklake_lab.model.reads import EntryRead
     from ducklake_lab.session.rows.result import Result
 
 #: The key in an output's metadata, and the version of what is under it; the extension's `recorded.ts` has both.
@@ -26,11 +26,11 @@ class Shown(Protocol):
     """A value whose output has a record."""
 
     @property
-    def reads(self) -> Sequence[TableRead]: ...
+    def reads(self) -> Sequence[EntryRead]: ...
     def _repr_html_(self) -> str: ...
 
 
-def metadata(reads: Sequence[TableRead], *, engine: str | None = None, wrote: bool = False) -> dict[str, Any]:
+def metadata(reads: Sequence[EntryRead], *, engine: str | None = None, wrote: bool = False) -> dict[str, Any]:
     """Returns the metadata of an output; {} for one without tables of lakes, or if records are switched off.
 
     Args:
@@ -62,7 +62,7 @@ def bundle(shown: Shown) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"text/plain": repr(shown), "text/html": shown._repr_html_()}, metadata(shown.reads)
 
 
-def _by_state(reads: Sequence[TableRead]) -> list[dict[str, Any]]:
+def _by_state(reads: Sequence[EntryRead]) -> list[dict[str, Any]]:
     """Returns the states of lakes with their tables, in an order that does not depend on the plan."""
     found: dict[tuple[object, ...], dict[str, Any]] = {}
     for read in sorted(reads, key=_order):
@@ -77,19 +77,23 @@ def _by_state(reads: Sequence[TableRead]) -> list[dict[str, Any]]:
             state |= {"fixed": True} if read.is_fixed else {}
             state |= {"uncommitted": True} if read.is_uncommitted else {}
             found[at] = {**state, "tables": []}
-        found[at]["tables"].append(
-            {"schema": list(read.schema), "name": read.name, "id": read.table_id, "uuid": read.uuid}
-        )
+        entry: dict[str, Any] = {"schema": list(read.schema), "name": read.name, "id": read.entry_id}
+        entry |= {"uuid": read.uuid} if read.uuid else {}
+        if read.kind == "table":
+            found[at]["tables"].append(entry)
+        else:
+            found[at].setdefault("definitions", []).append({"kind": read.kind, **entry})
     return list(found.values())
 
 
-def _order(read: TableRead) -> tuple[object, ...]:
+def _order(read: EntryRead) -> tuple[object, ...]:
     return (
         read.alias,
         read.lake,
         read.snapshot_id,
         read.is_fixed,
         read.is_uncommitted,
+        read.kind,
         read.schema,
         read.name,
         read.uuid,

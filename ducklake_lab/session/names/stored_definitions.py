@@ -25,12 +25,14 @@ def stored_view(place: Place, view: View) -> StoredView:
             f"The view {place.state.qualified_name(view)} is kept in the dialect {view.dialect}, which is not supported."
         )
     lake = place.lake.alias
-    return StoredView(view.name, resolved(view.sql, lake), view.column_names, lake, place.state.schema_of(view).name)
+    schema = place.state.schema_of(view).name
+    return StoredView(view.name, resolved(view.sql, lake), view.column_names, lake, schema, entry_id=view.view_id)
 
 
 def stored_macro(place: Place, macro: Macro) -> StoredMacro:
     """Returns a macro in the planner's form."""
-    return StoredMacro(macro.name, macro.implementations, place.lake.alias, place.state.schema_of(macro).name)
+    schema = place.state.schema_of(macro).name
+    return StoredMacro(macro.name, macro.implementations, place.lake.alias, schema, macro.macro_id)
 
 
 def with_plain_sort_keys(state: CatalogState, table: Table) -> Table:

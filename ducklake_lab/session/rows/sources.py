@@ -331,6 +331,7 @@ class Sources:
         """
         plan = plan_spark_text(text, self.names)
         info = RunInfo()
+        self.names.note_definitions(plan, info)
         loaded = {source.view: self.load(source, info) for source in plan.sources}
         # only named parameters: a notebook passes all its variables, and Spark would convert each to a literal
         named = parameters(text, params) if params is not None else None
@@ -359,6 +360,7 @@ class Sources:
         """Loads the sources of a plan by view, except local ones; see `load`. Reads only small sides of joins."""
         sources = [source for source in plan.sources if source.kind != "local"]
         effects: Effects = "skip" if describe else "refuse"
+        self.names.note_definitions(plan, info)
         with self.names.system.one_statement():
             loaded = {source.view: self.load(source, info, effects=effects) for source in sources}
         if not any(source.keys for source in sources) or describe:

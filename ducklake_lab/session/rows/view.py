@@ -17,7 +17,7 @@ from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.binning import bin_sql, equal_bins
 from ducklake_lab.model.quoting import quote_identifier, quote_text
-from ducklake_lab.model.reads import TableRead
+from ducklake_lab.model.reads import EntryRead
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.redaction import hide
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
@@ -99,7 +99,7 @@ class RowsView:
         self.sort: tuple[tuple[str, bool], ...] = ()
         self.filters: dict[str, str] = {}
         self.search = ""
-        self.reads: Sequence[TableRead] = ()
+        self.reads: Sequence[EntryRead] = ()
         self._held: tuple[pa.Table, bool] | None = None
         self._order: pa.Array | None = None
 

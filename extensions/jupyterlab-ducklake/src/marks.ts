@@ -13,7 +13,7 @@ import { KernelLink } from './link';
 import { IMark, IMarkButton, MarkLine } from './mark';
 import { asOf, compared, isOneMagic } from './moved';
 import { IMovedOn } from './protocol';
-import { IRecord, IRecorded, keyOf, recordsOf } from './recorded';
+import { IRecord, IRecorded, keyOf, recordsOf, stateOf } from './recorded';
 
 /** Milliseconds that changes of outputs are gathered for. */
 const CALM = 100;
@@ -204,13 +204,7 @@ export class Marks implements IDisposable {
       : [...this._comparable];
     if (link.state === 'ready' && missing.length && this._isOn) {
       this._isAsked = true;
-      const reads = missing.map(([, { lake, alias, snapshot, time, tables }]) => ({
-        lake,
-        alias,
-        snapshot,
-        time,
-        tables
-      }));
+      const reads = missing.map(([, read]) => stateOf(read));
       try {
         const answer = await link.ask('moved_on', { reads: reads as any });
         missing.forEach(([key], at) => this._answers.set(key, answer.reads[at]));

@@ -48,6 +48,12 @@ export function compared(
       }
       continue;
     }
+    read.definitions.forEach((entry, at) => {
+      const text = gone(title(entry.schema, entry.name), answer.definitions[at].state, trans);
+      if (text) {
+        texts.add(text);
+      }
+    });
     read.tables.forEach((table, at) => {
       const moved = answer.tables[at];
       const text = said(table, moved, trans);
@@ -103,10 +109,19 @@ function said(
     }
     case 'renamed':
       return trans.__('%1 is %2 now', then, title(path!, name!));
+    default:
+      return gone(then, state, trans);
+  }
+}
+
+function gone(name: string, state: IMovedTable['state'], trans: TranslationBundle): string {
+  switch (state) {
+    case 'renamed':
+      return trans.__('%1 was renamed', name);
     case 'dropped':
-      return trans.__('%1 was dropped', then);
+      return trans.__('%1 was dropped', name);
     case 'replaced':
-      return trans.__('%1 was replaced', then);
+      return trans.__('%1 was replaced', name);
     default:
       return '';
   }

@@ -116,7 +116,15 @@ export interface IMovedTable {
 /** A recorded state of a lake, compared with its newest snapshot; unknown where the lake is not found. */
 export type IMovedOn =
   | { known: false; reason: string }
-  | { known: true; alias: string; session: string; newest: number; expired: boolean; tables: IMovedTable[] };
+  | {
+      known: true;
+      alias: string;
+      session: string;
+      newest: number;
+      expired: boolean;
+      tables: IMovedTable[];
+      definitions: { state: IMovedTable['state'] }[];
+    };
 
 /** Each question with its arguments and its answer. */
 export interface IQuestions {

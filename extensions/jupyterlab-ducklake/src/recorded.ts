@@ -16,7 +16,12 @@ export interface IRecordedTable {
   id: number | null;
 }
 
-/** Tables of a lake as they were read. */
+/** A view or macro that was expanded. */
+export interface IRecordedDefinition extends IRecordedTable {
+  kind: string;
+}
+
+/** Tables of a lake as they were read, and the views and macros in between. */
 export interface IRecorded {
   /** The lake's identity. */
   lake: string;
@@ -24,6 +29,7 @@ export interface IRecorded {
   snapshot: number;
   time: string;
   tables: IRecordedTable[];
+  definitions: IRecordedDefinition[];
 }
 
 /** What an output shows. */
@@ -53,7 +59,12 @@ export function recordsOf(cell: CodeCell): IRecord[] {
 
 /** A text that is the same for the same state. */
 export function keyOf(read: IRecorded): string {
-  return JSON.stringify([read.lake, read.alias, read.snapshot, read.time, read.tables]);
+  return JSON.stringify(stateOf(read));
+}
+
+/** The state alone, as the kernel is asked about it. */
+export function stateOf({ lake, alias, snapshot, time, tables, definitions }: IRecorded): IRecorded {
+  return { lake, alias, snapshot, time, tables, definitions };
 }
 
 function read(value: any): IRecord | null {
@@ -67,6 +78,7 @@ function read(value: any): IRecord | null {
       snapshot: one.snapshot,
       time: one.time,
       tables: one.tables.map(({ schema, name, id }: any) => ({ schema, name, id })),
+      definitions: (one.definitions ?? []).map(({ kind, schema, name, id }: any) => ({ kind, schema, name, id })),
       fixed: one.fixed === true,
       uncommitted: one.uncommitted === true
     })),
@@ -79,13 +91,18 @@ function isRead(one: any): boolean {
     [one?.lake, one?.alias, one?.time].every(isText) &&
     isNumber(one.snapshot) &&
     Array.isArray(one.tables) &&
-    one.tables.every(
-      (table: any) =>
-        isText(table?.name) &&
-        Array.isArray(table.schema) &&
-        table.schema.every(isText) &&
-        (table.id === null || isNumber(table.id))
-    )
+    one.tables.every(isEntry) &&
+    (one.definitions === undefined ||
+      (Array.isArray(one.definitions) && one.definitions.every((entry: any) => isEntry(entry) && isText(entry.kind))))
+  );
+}
+
+function isEntry(entry: any): boolean {
+  return (
+    isText(entry?.name) &&
+    Array.isArray(entry.schema) &&
+    entry.schema.every(isText) &&
+    (entry.id === null || isNumber(entry.id))
   );
 }
 

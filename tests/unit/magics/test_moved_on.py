@@ -74,6 +74,29 @@ def test_tables_that_are_gone_or_have_other_names(session: dl.Session) -> None:
     assert tables(session, both) == [("ahead", 1), ("replaced", 1)]
 
 
+def test_views_and_macros_are_followed(session: dl.Session) -> None:
+    session.sql("CREATE VIEW light AS FROM birds WHERE weight < 500; CREATE MACRO twice(x) AS 2 * x")
+    session.sql("CREATE MACRO heavy(least) AS TABLE FROM birds WHERE weight > least")
+    recorded = reads(session, "SELECT twice(weight) FROM light UNION ALL SELECT weight FROM heavy(1)")
+
+    def definitions() -> list[str]:
+        return [one["state"] for one in ask(recorded, s=session)[0]["definitions"]]
+
+    assert [(one["kind"], one["name"]) for one in recorded[0]["definitions"]] == [
+        ("macro", "heavy"),
+        ("macro", "twice"),
+        ("view", "light"),
+    ]
+    assert definitions() == ["same", "same", "same"]
+    session.sql("CREATE TABLE other (i INTEGER); COMMENT ON VIEW light IS 'small'")
+    assert definitions() == ["same", "same", "same"]
+    session.sql("CREATE OR REPLACE VIEW light AS FROM birds WHERE weight < 400")
+    session.sql("CREATE OR REPLACE MACRO twice(x) AS 3 * x")
+    session.sql("DROP MACRO TABLE heavy")
+    assert definitions() == ["dropped", "replaced", "replaced"]
+    assert tables(session, recorded) == [("same", 0)]
+
+
 def test_a_lake_is_found_under_another_name_and_in_a_variable(session: dl.Session, tmp_path: Path) -> None:
     uri = f"ducklake:{tmp_path}/other.ducklake"
     with dl.connect(uri, alias="first", data_path=f"{tmp_path}/more", engine="duckdb") as made:
@@ -160,6 +183,8 @@ def test_a_lake_that_cannot_be_read_is_unknown(tmp_path: Path) -> None:
         [{"lake": "x", "alias": "y", "snapshot": 1 << 80, "time": "", "tables": []}],
         [{"lake": "x", "alias": "y", "snapshot": 1, "time": "", "tables": [{"id": -1, "schema": [], "name": "t"}]}],
         [{"lake": "x", "alias": "y", "snapshot": 1, "time": "", "tables": [{"id": 1, "schema": "main", "name": "t"}]}],
+        [{"lake": "x", "alias": "y", "snapshot": 1, "time": "", "tables": [], "definitions": [{"kind": "x"}]}],
+        [{"lake": "x", "alias": "y", "snapshot": 1, "time": "", "tables": [], "definitions": {}}],
     ],
 )
 def test_other_records_are_refused(session: dl.Session, given: Any) -> None:

@@ -100,6 +100,18 @@ def test_tables_are_found_wherever_they_are_read(session: dl.Session, query: str
     assert states(session.sql(query)) == [("lake", 5, False, False, tables)]
 
 
+def test_views_and_macros_are_named_too(session: dl.Session) -> None:
+    session.sql("CREATE MACRO twice(x) AS 2 * x; CREATE TEMP VIEW mine AS FROM light")
+    (state,) = record(session.sql("SELECT twice(weight) FROM mine"))["reads"]
+    view = session.state().view("main", "light")
+    assert [table["name"] for table in state["tables"]] == ["birds"]
+    macro, light = state["definitions"]
+    assert light == {"kind": "view", "schema": ["main"], "name": "light", "id": view.view_id, "uuid": view.uuid}
+    assert (macro["kind"], macro["name"], "uuid" in macro) == ("macro", "twice", False)
+    (then,) = record(session.sql("FROM light AT (VERSION => 5)"))["reads"]
+    assert then["fixed"] and [one["name"] for one in then["definitions"]] == ["light"]
+
+
 def test_what_shows_no_rows_of_a_lake_has_no_record(session: dl.Session) -> None:
     for text in (
         "SELECT 1",
