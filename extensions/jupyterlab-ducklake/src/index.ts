@@ -21,6 +21,7 @@ import { followCells, lineExtension, register } from './language';
 import { Links } from './links';
 import { Marks } from './marks';
 import { addMenu } from './menu';
+import { addPinned } from './pin';
 import { openQuickstart } from './quickstart';
 import { RecentLakes } from './recent';
 import { Sidebar } from './sidebar';
@@ -159,7 +160,7 @@ const sql: JupyterFrontEndPlugin<void> = {
 
 const outputs: JupyterFrontEndPlugin<void> = {
   id: `${NAME}:outputs`,
-  description: 'Marks of outputs whose tables have moved on.',
+  description: 'Marks of outputs whose tables have moved on, and of notebooks that read an older snapshot.',
   autoStart: true,
   requires: [ILakes, INotebookTracker],
   optional: [ISettingRegistry, ICommandPalette, ITranslator],
@@ -179,6 +180,7 @@ const outputs: JupyterFrontEndPlugin<void> = {
       if (!link || all.has(panel)) {
         return;
       }
+      addPinned(panel, link, lakes.show, trans);
       const marks = new Marks(panel, link, trans);
       marks.isOn = isOn;
       all.set(panel, marks);
