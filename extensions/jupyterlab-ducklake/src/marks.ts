@@ -160,7 +160,7 @@ export class Marks implements IDisposable {
       window.clearTimeout(this._watching);
       this._watching = 0;
     }
-    this._isAsked = false;
+    this._isOld = true;
     this._later();
   }
 
@@ -199,26 +199,39 @@ export class Marks implements IDisposable {
         .map(read => [keyOf(read), read])
     );
     this.listen();
-    const missing = this._isAsked
-      ? [...this._comparable].filter(([key]) => !this._answers.has(key))
-      : [...this._comparable];
-    if (link.state === 'ready' && missing.length && this._isOn) {
-      this._isAsked = true;
-      const reads = missing.map(([, read]) => stateOf(read));
-      try {
-        const answer = await link.ask('moved_on', { reads: reads as any });
-        missing.forEach(([key], at) => this._answers.set(key, answer.reads[at]));
-      } catch (error) {
-        if (link.state === 'ready') {
-          console.warn(`DuckLake: ${(error as Error).message}`);
-        }
-        this._isAsked = false;
-      }
-      if (this._disposed) {
-        return;
-      }
+    if (link.state === 'ready' && this._isOn && !this._isAsking) {
+      await this._ask();
     }
-    this._draw(this._records());
+    if (!this._disposed) {
+      this._draw(this._records());
+    }
+  }
+
+  /** Asks the kernel about states without an answer, or about all after a lake has changed; one question at a time. */
+  private async _ask(): Promise<void> {
+    const asked = this._isOld
+      ? [...this._comparable]
+      : [...this._comparable].filter(([key]) => !this._answers.has(key));
+    if (!asked.length) {
+      return;
+    }
+    this._isAsking = true;
+    this._isOld = false;
+    try {
+      const reads = asked.map(([, read]) => stateOf(read));
+      const answer = await this._link.ask('moved_on', { reads: reads as any });
+      asked.forEach(([key], at) => this._answers.set(key, answer.reads[at]));
+    } catch (error) {
+      if (this._link.state === 'ready') {
+        console.warn(`DuckLake: ${(error as Error).message}`);
+      }
+      return;
+    } finally {
+      this._isAsking = false;
+    }
+    if (this._isOld || [...this._comparable.keys()].some(key => !this._answers.has(key))) {
+      this._later();
+    }
   }
 
   /** The records of each cell, whose outputs are listened to from now on. */
@@ -355,7 +368,8 @@ export class Marks implements IDisposable {
   private _model: object | null = null;
   private _isOn = true;
   private _isReady = false;
-  private _isAsked = false;
+  private _isAsking = false;
+  private _isOld = true;
   private _disposed = false;
   private _timer = 0;
   private _watching = 0;

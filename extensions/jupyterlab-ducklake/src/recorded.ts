@@ -8,6 +8,7 @@ import { CodeCell } from '@jupyterlab/cells';
 
 const KEY = 'ducklake';
 const FORM = 1;
+const KINDS = ['view', 'macro'];
 
 export interface IRecordedTable {
   schema: string[];
@@ -93,7 +94,8 @@ function isRead(one: any): boolean {
     Array.isArray(one.tables) &&
     one.tables.every(isEntry) &&
     (one.definitions === undefined ||
-      (Array.isArray(one.definitions) && one.definitions.every((entry: any) => isEntry(entry) && isText(entry.kind))))
+      (Array.isArray(one.definitions) &&
+        one.definitions.every((entry: any) => isEntry(entry) && KINDS.includes(entry.kind))))
   );
 }
 
