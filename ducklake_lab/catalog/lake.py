@@ -10,6 +10,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
+from typing import Literal
 from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
@@ -231,6 +232,7 @@ class Lake:
     ) -> EntryRead:
         """Return the record of a read of a table, or of an expanded view or macro, in one state."""
         snapshot = state.snapshot
+        kind: Literal["table", "view", "macro"]
         match entry:
             case Table():
                 kind, entry_id, uuid = "table", entry.table_id, entry.uuid

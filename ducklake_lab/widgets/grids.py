@@ -51,7 +51,7 @@ def _becomes_grid(result: Result) -> bool:
         result.view()
     except DuckLakeError:
         return False
-    return result.head(1).num_rows > 0
+    return bool(result.head(1).num_rows)
 
 
 def _loop() -> asyncio.AbstractEventLoop | None:
