@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import partial
 from pathlib import Path
-from typing import Literal
 from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
@@ -22,7 +20,6 @@ from ducklake_lab.catalog.cache import CachedCatalog, CatalogCache
 from ducklake_lab.catalog.creating import absolute, create, folder
 from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.duckdb_files import checked_storage_version
-from ducklake_lab.catalog.file_marks import mark_of
 from ducklake_lab.catalog.observing import observe
 from ducklake_lab.catalog.options import OptionRow, Options, SessionOptions, options_of, read_options
 from ducklake_lab.catalog.reader import read_column_versions, read_snapshot, read_state
@@ -39,14 +36,11 @@ from ducklake_lab.errors import (
     UnsupportedFeatureError,
     UsageError,
 )
-from ducklake_lab.model.entries import LOCAL_ID_START, ColumnVersion, Macro, Snapshot, Table, View
-from ducklake_lab.model.reads import EntryRead
+from ducklake_lab.model.entries import ColumnVersion, Snapshot, Table
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.storage import Storage, is_local
 
 _storage = Storage()
-#: Id of the schema that a lake is made with.
-_FIRST_SCHEMA = 0
 
 
 class Lake:
@@ -175,16 +169,6 @@ class Lake:
         found = self.cache.newest_by_files(path) if path is not None and self.at is None else None
         return replace(found, snapshot_time=self.local(found.snapshot_time)) if found is not None else None
 
-    def mark(self) -> object:
-        """Return what differs after each commit: the times of the catalog's files, or a server's newest snapshot.
-
-        No file is opened, and any thread may call it.
-        """
-        if self.location.path is not None:
-            return mark_of(self.location.path).files
-        with self.database.connect(reads=True) as connection:
-            return connection.scalar(sa.select(sa.func.max(t.snapshot.c.snapshot_id)))
-
     def read_newest(self) -> CatalogState:
         """The entries at the newest snapshot, or at the one attached at, read from the catalog."""
         nested = getattr(self._shared, "connection", None) is not None  # its transaction may be an older one
@@ -214,45 +198,6 @@ class Lake:
             state = read_state(connection, snapshot, self.connect)
             self.cache.add_entries(state)
         return state
-
-    def identity(self, state: CatalogState) -> str:
-        """Return what names the lake, wherever its catalog is: the uuid of the schema that it was made with.
-
-        A lake that has dropped this schema is named by a digest of its catalog's location, without secrets.
-        """
-        first = state.schemas.get(_FIRST_SCHEMA)
-        if first is not None:
-            return first.uuid
-        location = self.location
-        place = f"{location.backend} {location.url.host} {location.url.port} {location.url.database} {location.schema}"
-        return hashlib.sha256(place.encode()).hexdigest()[:32]
-
-    def read_of(
-        self, state: CatalogState, entry: Table | View | Macro, *, is_fixed: bool = False, is_uncommitted: bool = False
-    ) -> EntryRead:
-        """Return the record of a read of a table, or of an expanded view or macro, in one state."""
-        snapshot = state.snapshot
-        kind: Literal["table", "view", "macro"]
-        match entry:
-            case Table():
-                kind, entry_id, uuid = "table", entry.table_id, entry.uuid
-            case View():
-                kind, entry_id, uuid = "view", entry.view_id, entry.uuid
-            case Macro():
-                kind, entry_id, uuid = "macro", entry.macro_id, ""
-        return EntryRead(
-            lake=self.identity(state),
-            alias=self.alias,
-            snapshot_id=snapshot.snapshot_id,
-            time=snapshot.snapshot_time.astimezone(UTC).isoformat(),
-            schema=state.schema_of(entry).parts,
-            name=entry.name,
-            entry_id=entry_id if entry_id < LOCAL_ID_START else None,
-            uuid=uuid,
-            kind=kind,
-            is_fixed=is_fixed or self.at is not None,
-            is_uncommitted=is_uncommitted,
-        )
 
     def check_data_path(self, files: Iterable[str]) -> None:
         """Raise where the data path is missing and one of the files is below it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ducklake_lab.catalog.identity import read_of
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.reads import EntryRead
@@ -42,7 +43,7 @@ class Side:
         if self.table is None:
             return []
         is_fixed = self.is_fixed or is_open
-        return [self.lake.read_of(self.state, self.table, is_fixed=is_fixed, is_uncommitted=is_open)]
+        return [read_of(self.lake, self.state, self.table, is_fixed=is_fixed, is_uncommitted=is_open)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,9 @@ def _attached(sessions: Mapping[str, Session], records: Sequence[Recorded]) -> t
 
 def _find(recorded: Recorded, attached: Sequence[_Attached]) -> int | str:
     """Returns the place of the lake of a record, or the reason why there is none."""
-    named = [place for place, one in enumerate(attached) if one.lake.identity(one.state) == recorded.lake]
+    from ducklake_lab.catalog.identity import identity
+
+    named = [place for place, one in enumerate(attached) if identity(one.lake, one.state) == recorded.lake]
     if not named:
         return "its lake is not attached"
     proven = [place for place in named if attached[place].has(recorded)]

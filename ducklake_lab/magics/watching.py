@@ -84,7 +84,9 @@ class Watch:
 
 def _mark(lake: Lake) -> object:
     """Returns the lake's mark; an error is a state like another, which the page shows when it asks."""
+    from ducklake_lab.catalog.identity import change_mark
+
     try:
-        return lake.mark()
+        return change_mark(lake)
     except (DuckLakeError, OSError) as error:
         return str(error)

@@ -11,7 +11,7 @@ class EntryRead:
     """A table in the state in which its rows were read, or a view or macro that was expanded.
 
     Attributes:
-        lake: the identity of the lake, see `Lake.identity`.
+        lake: the identity of the lake, see `catalog.identity`.
         alias: the lake's name in SQL.
         snapshot_id: the snapshot; of uncommitted changes, the one that they are based on.
         time: the snapshot's time in UTC, as ISO text.

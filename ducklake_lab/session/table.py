@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ducklake_lab.catalog.identity import read_of
 from ducklake_lab.diff.compute import diff_sides
 from ducklake_lab.diff.diff import Diff
 from ducklake_lab.diff.diff_states import Side
@@ -59,7 +60,7 @@ class TableHandle:
     def _reads(self, place: Place) -> tuple[EntryRead]:
         is_fixed = self._lakes.is_fixed(place.lake, self.at)
         is_uncommitted = self._lakes.reads.is_uncommitted(place.state)
-        return (place.lake.read_of(place.state, place.table(), is_fixed=is_fixed, is_uncommitted=is_uncommitted),)
+        return (read_of(place.lake, place.state, place.table(), is_fixed=is_fixed, is_uncommitted=is_uncommitted),)
 
     def _entry(self) -> Table:
         return self._place().table()

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import date
 from typing import Any, Literal
 
+from ducklake_lab.catalog.identity import read_of
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import metadata_columns
 from ducklake_lab.duckdb.evaluation import Settings
@@ -275,7 +276,7 @@ class NameResolver:
             if entry is not None:
                 is_uncommitted = self._lakes.reads.is_uncommitted(state)
                 is_fixed = self._lakes.is_fixed(lake, moment)
-                info.read(lake.read_of(state, entry, is_fixed=is_fixed, is_uncommitted=is_uncommitted))
+                info.read(read_of(lake, state, entry, is_fixed=is_fixed, is_uncommitted=is_uncommitted))
 
     # Objects of this session only
 

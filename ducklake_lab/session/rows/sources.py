@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from ducklake_lab.catalog.files import read_column_stats
+from ducklake_lab.catalog.identity import read_of
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import read_metadata
 from ducklake_lab.engine.facts import facts_of_rows
@@ -420,7 +421,7 @@ class Sources:
                 scan = self._kept_scan(found, state, source)
                 is_fixed = self._lakes.is_fixed(found.lake, found.at)
                 is_uncommitted = self._lakes.reads.is_uncommitted(state)
-                info.read(found.lake.read_of(state, scan.plan.table, is_fixed=is_fixed, is_uncommitted=is_uncommitted))
+                info.read(read_of(found.lake, state, scan.plan.table, is_fixed=is_fixed, is_uncommitted=is_uncommitted))
                 info.add(scan.plan)
                 return scan
         raise AssertionError(source)  # the planner names no other rows
