@@ -122,7 +122,8 @@ export class Marks implements IDisposable {
       const { button } = await showDialog({
         title: trans._n('Run %1 stale cell?', 'Run %1 stale cells?', others.length),
         body: `${body} ${left}`.trim(),
-        buttons: [Dialog.cancelButton(), ...(magics.length ? [some] : []), all]
+        buttons: [Dialog.cancelButton(), ...(magics.length ? [some] : []), all],
+        defaultButton: magics.length ? 1 : 0
       });
       if (!button.accept) {
         return;

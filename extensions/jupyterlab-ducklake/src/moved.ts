@@ -82,7 +82,10 @@ export function asOf(reads: readonly IRecorded[], answers: Answers, trans: Trans
   );
   const reasons = reads.map(read => {
     const answer = answers.get(keyOf(read));
-    return answer ? (answer.known ? trans.__('snapshots have expired') : answer.reason) : '';
+    if (!answer) {
+      return trans.__('Connect the lake to see whether it has moved on');
+    }
+    return answer.known ? trans.__('snapshots have expired') : answer.reason;
   });
   const listed = [...new Set(states)];
   return {
