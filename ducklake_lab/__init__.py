@@ -29,6 +29,7 @@ _LAZY = {
 
 for _name, _target in {
     "display": "IPython.display:display",
+    "output": "ducklake_lab.widgets.recorded:bundle",
     "result.grid": "ducklake_lab.widgets.grids:bundle",
     "result.html": "ducklake_lab.widgets.result:render",
     "result.text": "ducklake_lab.widgets.text:of_shell",

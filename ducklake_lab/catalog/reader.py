@@ -6,7 +6,7 @@ Of a lake with many tables, the columns of those that a statement names are read
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
@@ -16,7 +16,7 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import attachments, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.options import OPTIONS, OptionRow
-from ducklake_lab.catalog.tables import visible
+from ducklake_lab.catalog.tables import one_of, visible
 from ducklake_lab.collecting import without_collecting
 from ducklake_lab.errors import CatalogError, SnapshotNotFoundError
 from ducklake_lab.model.entries import Column, ColumnVersion, Schema, Snapshot, SnapshotInfo, Table, View
@@ -137,6 +137,23 @@ def read_history_of(connection: sa.Connection, snapshot_id: int) -> SnapshotInfo
     if not found:
         raise SnapshotNotFoundError(_no_snapshot(connection, snapshot_id))
     return found[0]
+
+
+def read_changes(connection: sa.Connection, between: tuple[int, int]) -> list[tuple[int, str]]:
+    """Read the ids of snapshots in a range, both ends included, with their `changes_made`, oldest first."""
+    s, c = t.snapshot.c, t.snapshot_changes.c
+    query = sa.select(s.snapshot_id, c.changes_made).select_from(
+        t.snapshot.outerjoin(t.snapshot_changes, s.snapshot_id == c.snapshot_id)
+    )
+    found = query.where(s.snapshot_id.between(*between)).order_by(s.snapshot_id)
+    return [(number, changes or "") for number, changes in connection.execute(found)]
+
+
+def read_times(connection: sa.Connection, snapshot_ids: Collection[int]) -> dict[int, datetime]:
+    """Read the times of snapshots, in UTC; those that have expired are left out."""
+    s = t.snapshot
+    query = sa.select(s.c.snapshot_id, s.c.snapshot_time).where(one_of(connection, s.c.snapshot_id, snapshot_ids))
+    return dict(connection.execute(query).all()) if snapshot_ids else {}
 
 
 _HISTORY = sa.select(

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from pyspark.sql import datasource as ds
 
-from ducklake_lab.datasource.reader import TableReader
+from ducklake_lab.datasource.reader import EntryReader
 from ducklake_lab.model.moments import Moment
 from ducklake_lab.model.predicates import Comparison, InList, NullTest, Operator, Predicate, StartsWith
 
@@ -22,7 +22,7 @@ _COMPARISONS: dict[type[ds.Filter], Operator] = {
 _VALUES = (bool, int, float, Decimal, str, bytes, date, time, datetime)
 
 
-class FilteringReader(TableReader):
+class FilteringReader(EntryReader):
     """A batch read that gets the query's filters. Spark refuses to plan one where the setting is off."""
 
     def pushFilters(self, filters: list[ds.Filter]) -> Iterable[ds.Filter]:  # noqa: N802 - Spark's name

@@ -36,7 +36,7 @@ class PlanPartition(ds.InputPartition):
         yield from arrow_for_spark(local_reader.read(self.plan)).rename_columns(self.names).to_batches()
 
 
-class TableReader(ds.DataSourceReader):
+class EntryReader(ds.DataSourceReader):
     """A batch read of one table at one snapshot.
 
     Attributes:

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from ducklake_lab.datasource.change_feed import FeedReader
 from ducklake_lab.datasource.options import Target, chosen_columns
-from ducklake_lab.datasource.reader import TableReader
+from ducklake_lab.datasource.reader import EntryReader
 from ducklake_lab.datasource.stream import TableStreamReader
 from ducklake_lab.datasource.writer import TableWriter
 from ducklake_lab.errors import UnsupportedFeatureError
@@ -80,7 +80,7 @@ class DuckLakeDataSource(DataSource):
             from ducklake_lab.datasource.filtering import FilteringReader
 
             return FilteringReader(self._target, schema)
-        return TableReader(self._target, schema)
+        return EntryReader(self._target, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """A read of the rows that each snapshot inserts."""

@@ -33,6 +33,7 @@ from ducklake_lab.errors import UsageError
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.entries import SnapshotInfo
 from ducklake_lab.model.history import HistoryEntry
+from ducklake_lab.model.reads import EntryRead
 
 #: Changed rows that are drawn at most.
 SHOWN = 50
@@ -107,6 +108,11 @@ class Diff:
         """Number of changed rows in the sample for columns' values, patterns and rows; None where it has all."""
         changed = self._changed
         return None if changed.total is None else int(changed.tables["pairs"].num_rows)
+
+    @property
+    def reads(self) -> Sequence[EntryRead]:
+        """The table, or both tables, in the states that are compared."""
+        return self._sides.reads()
 
     @property
     def names(self) -> tuple[str, ...]:

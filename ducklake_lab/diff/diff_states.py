@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ducklake_lab.catalog.identity import read_of
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.reads import EntryRead
 from ducklake_lab.model.staged import StagedData
 from ducklake_lab.model.state import CatalogState
 
@@ -22,6 +24,7 @@ class Side:
         table: None where the table is not there: it has no rows then.
         staged: the open transaction's changes to it, where the state is not committed.
         committed: the table is in the catalog; False for one that the transaction made.
+        is_fixed: the state was named, so that a second diff has it again.
     """
 
     lake: Lake
@@ -29,10 +32,18 @@ class Side:
     table: Table | None
     staged: StagedData | None = None
     committed: bool = True
+    is_fixed: bool = True
 
     @property
     def snapshot_id(self) -> int:
         return self.state.snapshot.snapshot_id
+
+    def reads(self, *, is_open: bool = False) -> list[EntryRead]:
+        """Return the record of the table; changes that a transaction holds end with it, and count as fixed."""
+        if self.table is None:
+            return []
+        is_fixed = self.is_fixed or is_open
+        return [read_of(self.lake, self.state, self.table, is_fixed=is_fixed, is_uncommitted=is_open)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +103,10 @@ class Sides:
         before, after = self.before.state, self.after.state
         is_of_transaction = after is not before and after.snapshot is before.snapshot
         return self.after.staged is not None or not self.after.committed or is_of_transaction
+
+    def reads(self) -> list[EntryRead]:
+        """Return the tables that are compared."""
+        return [*self.before.reads(), *self.after.reads(is_open=self.is_open)]
 
     def matched(self) -> list[Matched]:
         """The columns of the later schema, then those only the earlier one has."""

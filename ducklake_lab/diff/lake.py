@@ -19,6 +19,7 @@ from ducklake_lab.errors import EntryNotFoundError, did_you_mean
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.history import HistoryEntry
+from ducklake_lab.model.reads import EntryRead
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.changed_tables import touched_tables
 from ducklake_lab.scan.counts import TableCounts, table_counts
@@ -37,6 +38,7 @@ class TableDiff:
         summary: counts of rows; exact.
         schema: changes of columns.
         renamed_from: its name in the earlier state, where that was another.
+        reads: the table in each state that has it.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class TableDiff:
         summary: DiffSummary,
         schema: Sequence[ColumnChange],
         compute: Callable[[], Diff],
+        reads: Sequence[EntryRead],
         renamed_from: str | None = None,
     ) -> None:
         self.name = name
@@ -53,6 +56,7 @@ class TableDiff:
         self.summary = summary
         self.schema = tuple(schema)
         self.renamed_from = renamed_from
+        self.reads = tuple(reads)
         self._compute = compute
 
     @cached_property
@@ -113,6 +117,11 @@ class LakeDiff(Sequence[TableDiff]):
         """Returns whether all tables have the same rows and columns in both states."""
         return not self._tables
 
+    @property
+    def reads(self) -> Sequence[EntryRead]:
+        """The tables that differ, in each state that has them."""
+        return [read for one in self for read in one.reads]
+
     def to_dict(self) -> dict[str, Any]:
         """The counts as values that JSON has."""
         return {
@@ -161,6 +170,9 @@ class LakeDiff(Sequence[TableDiff]):
     def __iter__(self) -> Iterator[TableDiff]:
         return iter(self._tables)
 
+    def _repr_mimebundle_(self, **_options: object) -> Any:
+        return hook("output")(self)
+
     def _repr_html_(self) -> str:
         html: str = hook("lake_diff.html")(self)
         return html
@@ -172,10 +184,15 @@ class LakeDiff(Sequence[TableDiff]):
         return "\n".join([*lines, *map(repr, self)])
 
 
-def diff_lake(lake: Lake, before: CatalogState, after: CatalogState, engines: Engines) -> LakeDiff:
+def diff_lake(
+    lake: Lake, before: CatalogState, after: CatalogState, engines: Engines, *, is_fixed: bool = True
+) -> LakeDiff:
     """The diff of a lake between two states that are committed.
 
     It reads the rows of tables that snapshots in between changed, and of no others.
+
+    Args:
+        is_fixed: whether the later state was named, so that a second diff has it again.
     """
     start, end = before.snapshot.snapshot_id, after.snapshot.snapshot_id
     first, last = sorted((start, end))
@@ -186,13 +203,13 @@ def diff_lake(lake: Lake, before: CatalogState, after: CatalogState, engines: En
     common = before.tables.keys() & after.tables.keys()
     renamed = {i for i in common if before.tables.names[i] != after.tables.names[i]}
     found = [
-        _whole(lake, before, after, table_id, counts, engines)
+        _whole(lake, before, after, table_id, counts, engines, is_fixed=is_fixed)
         for table_id in before.tables.keys() ^ after.tables.keys()
     ]
     found += [
         one
         for table_id in common & (touched | renamed)
-        if (one := _changed(lake, before, after, table_id, engines)) is not None
+        if (one := _changed(lake, before, after, table_id, engines, is_fixed=is_fixed)) is not None
     ]
     found.sort(key=lambda one: (_KINDS.index(one.kind), one.name))
     unchanged = len(common) - sum(one.kind in ("altered", "changed") for one in found)
@@ -213,6 +230,8 @@ def _whole(
     table_id: int,
     counts: Sequence[dict[int, TableCounts]],
     engines: Engines,
+    *,
+    is_fixed: bool,
 ) -> TableDiff:
     """A table that only one of the states has."""
     old, new = before.tables.get(table_id), after.tables.get(table_id)
@@ -224,27 +243,30 @@ def _whole(
         count.get(table_id, TableCounts()).rows if there is not None else 0
         for count, there in zip(counts, (old, new), strict=True)
     )
+    earlier, later = Side(lake, before, old), Side(lake, after, new, is_fixed=is_fixed)
     return TableDiff(
         name,
         "dropped" if old is not None else "created",
         DiffSummary(inserted=come, deleted=gone, updated=0, unchanged=0),
         (),
-        lambda: diff_sides(Side(lake, before, old), Side(lake, after, new), name, engines=engines),
+        lambda: diff_sides(earlier, later, name, engines=engines),
+        [*earlier.reads(), *later.reads()],
     )
 
 
 def _changed(
-    lake: Lake, before: CatalogState, after: CatalogState, table_id: int, engines: Engines
+    lake: Lake, before: CatalogState, after: CatalogState, table_id: int, engines: Engines, *, is_fixed: bool
 ) -> TableDiff | None:
     """A table that both states have; None where it is the same in both."""
     old, new = before.tables[table_id], after.tables[table_id]
     name, was = after.qualified_name(new), before.qualified_name(old)
-    diff = diff_sides(Side(lake, before, old), Side(lake, after, new), name, engines=engines)
+    later = Side(lake, after, new, is_fixed=is_fixed)
+    diff = diff_sides(Side(lake, before, old), later, name, engines=engines)
     altered = _definition(old) != _definition(new) or name != was
     if not altered and diff.is_empty:
         return None
     kind: TableKind = "altered" if altered else "changed"
-    return TableDiff(name, kind, diff.summary, diff.schema, lambda: diff, was if was != name else None)
+    return TableDiff(name, kind, diff.summary, diff.schema, lambda: diff, diff.reads, was if was != name else None)
 
 
 def _definition(table: Table) -> Table:

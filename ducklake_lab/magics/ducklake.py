@@ -26,7 +26,7 @@ from ducklake_lab.magics.session import LakeSession, Variables
 from ducklake_lab.magics.settings import expand, read_connections
 from ducklake_lab.model.quoting import path_parts, quoted_if_needed
 from ducklake_lab.redaction import hide
-from ducklake_lab.widgets import grids
+from ducklake_lab.widgets import grids, recorded
 from ducklake_lab.widgets import result as result_view
 
 #: First words of SQL, which distinguish a statement from a misspelt subcommand.
@@ -82,6 +82,10 @@ class DuckLakeMagics(Magics):
     record_statements = traitlets.Bool(
         True, help="Commits name their statement, its duration, notebook and cell in commit_extra_info."
     ).tag(config=True)
+    record_reads = traitlets.Bool(
+        True,
+        help="Outputs name their lakes, snapshots and tables in their metadata, so that JupyterLab marks old ones.",
+    ).tag(config=True)
     connections = traitlets.Unicode(
         "~/.config/ducklake_lab/connections.toml", help="File of named connections; ${NAME} is an environment variable."
     ).tag(config=True)
@@ -94,6 +98,7 @@ class DuckLakeMagics(Magics):
         self.on_running: Callable[[str, Mapping[str, object] | None], None] | None = None
         self._open = connect
         grids.by_default = self.grid
+        recorded.wanted = self.record_reads
         self.saved: dict[str, SavedQuery] = {}
         self.commands = Commands(self._current, self._attach, self.named_connections)
         self.completer = MagicCompleter(
@@ -257,6 +262,10 @@ class DuckLakeMagics(Magics):
     @traitlets.observe("grid")
     def _grid_changed(self, _: object) -> None:
         grids.by_default = self.grid
+
+    @traitlets.observe("record_reads")
+    def _records_changed(self, _: object) -> None:
+        recorded.wanted = self.record_reads
 
     @traitlets.observe("record_statements")
     def _recording_changed(self, _: object) -> None:

@@ -16,6 +16,8 @@ from ducklake_lab.magics.settings import expand
 
 # The sidebar asks for the lakes as soon as a kernel runs, often before there are any.
 if TYPE_CHECKING:
+    from ducklake_lab.catalog.lake import Lake
+    from ducklake_lab.magics.watching import Watch
     from ducklake_lab.model.entries import Column, Table
     from ducklake_lab.model.state import CatalogState
     from ducklake_lab.scan.counts import TableCounts
@@ -33,13 +35,16 @@ class Questions:
     Args:
         sessions: returns the kernel's sessions by the variable that holds them, "" for the magics' own.
         connections: returns the saved connections by name.
+        watch: notices commits of other processes; None where nobody listens.
     """
 
     def __init__(
         self,
         sessions: Callable[[], Mapping[str, Session]],
         connections: Callable[[], Mapping[str, Mapping[str, object]]] = dict,
+        watch: Watch | None = None,
     ) -> None:
+        self._watch = watch
         self._sessions = sessions
         self._connections = connections
         self._answers: dict[str, Callable[..., Answer]] = {
@@ -49,6 +54,8 @@ class Questions:
             "files": self.files,
             "changed": self.changed,
             "last_change": self.last_change,
+            "moved_on": self.moved_on,
+            "watch": self.watch,
         }
 
     def ask(self, question: str, given: Mapping[str, object]) -> Answer:
@@ -71,6 +78,9 @@ class Questions:
         A lake that another session shows at the same snapshot is omitted, unless a transaction is open. `uri` is for
         the list of recent lakes: it has no password, and is None if a saved connection leads to the lake.
         """
+        if self._watch is not None:
+            # before they are read, so that no commit is missed
+            self._watch.follow(self._lakes())
         found = []
         connections: Mapping[str, Mapping[str, object]] = {}
         problem = None
@@ -232,6 +242,22 @@ class Questions:
         with lake.connect() as connection:
             start, end = last_change(lake, connection, state, state.table(schema, table))
         return {"start": start, "end": end}
+
+    def moved_on(self, reads: list[Answer]) -> Answer:
+        """Returns for each recorded state of an output whether its tables have moved on; see `moved_on.moved_on`."""
+        from ducklake_lab.magics.moved_on import moved_on
+
+        return {"reads": moved_on(self._sessions(), reads)}
+
+    def watch(self, seconds: float) -> Answer:
+        """Sends `moved` after commits of other processes, for some seconds; a page asks again to go on."""
+        if self._watch is None or not isinstance(seconds, int | float):
+            return {"watching": False}
+        self._watch.go_on(seconds, self._lakes())
+        return {"watching": True}
+
+    def _lakes(self) -> list[Lake]:
+        return [lake for session in self._sessions().values() for lake in session.lakes]
 
     def _session(self, variable: str) -> Session:
         sessions = self._sessions()

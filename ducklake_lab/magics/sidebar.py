@@ -11,6 +11,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 from ducklake_lab.engine.turn import looking
 from ducklake_lab.errors import DuckLakeError, SessionBusyError
+from ducklake_lab.magics.watching import Watch
 from ducklake_lab.version import __version__
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 #: The comm's target, and the version of its messages; both are in the extension's `protocol.ts` too.
 TARGET = "ducklake-lab"
-PROTOCOL = 2
+PROTOCOL = 3
 
 Answer = dict[str, Any]
 Ask = Callable[[str, Mapping[str, Any]], Answer]
@@ -43,6 +44,15 @@ class SidebarComm:
     def show_running(self, statement: str, state: Mapping[str, object] | None) -> None:
         """Sends the progress of a statement, or None at its end; any thread may call it."""
         self._comm.send({"event": "done"} if state is None else {"event": "running", "statement": statement, **state})
+
+    def show_moved(self) -> None:
+        """Says that a lake may have changed; any thread may call it."""
+        self._comm.send({"event": "moved"})
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no cell runs."""
+        return not self._running
 
     def _before_cell(self, *_: object) -> None:
         with self._turn:
@@ -107,7 +117,9 @@ def start(
     def ask(question: str, given: Mapping[str, object]) -> Answer:
         from ducklake_lab.magics.questions import Questions
 
-        return Questions(sessions_of(shell, own), connections).ask(question, given)
+        return Questions(sessions_of(shell, own), connections, watch).ask(question, given)
 
     comm = create_comm(target_name=TARGET, data={"protocol": PROTOCOL, "version": __version__})
-    return SidebarComm(shell, ask, comm)
+    page = SidebarComm(shell, ask, comm)
+    watch = Watch(page.show_moved, lambda: page.is_idle)
+    return page

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import inlined
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_history
+from ducklake_lab.catalog.reader import read_changes
 from ducklake_lab.model.changes import parse_changes
 
 #: Changes after which a table has the same rows and columns.
@@ -16,20 +18,45 @@ _MAINTENANCE = frozenset(("inline_flush", "flushed_inlined", "compacted_table", 
 _VERSIONED = (t.data_file, t.delete_file, t.table, t.column, t.partition_info, t.sort_info, t.column_tag)
 
 
+class ChangesAfter:
+    """Snapshots after one, up to another, by the tables that they changed; those that rewrote files do not count."""
+
+    def __init__(self, connection: sa.Connection, start: int, end: int) -> None:
+        history = read_changes(connection, (start + 1, end)) if end > start else []
+        self._end = end
+        self._snapshots = [number for number, _ in history]
+        self._of_tables: dict[int, list[int]] = {}
+        for number, changes in history:
+            for change in parse_changes(changes):
+                if isinstance(change.value, int) and change.kind not in _MAINTENANCE:
+                    found = self._of_tables.setdefault(change.value, [])
+                    if found[-1:] != [number]:
+                        found.append(number)
+
+    @property
+    def tables(self) -> set[int]:
+        """The ids of all tables that changed; those of other entries too."""
+        return set(self._of_tables)
+
+    def count(self, table_id: int, since: int) -> int:
+        """Return the number of snapshots after `since` that changed a table."""
+        found = self._of_tables.get(table_id, [])
+        return len(found) - bisect_right(found, since)
+
+    def is_whole(self, since: int) -> bool:
+        """Whether no snapshot after `since` has expired."""
+        return len(self._snapshots) - bisect_right(self._snapshots, since) == max(self._end - since, 0)
+
+
 def touched_tables(lake: Lake, connection: sa.Connection, start: int, end: int) -> set[int]:
     """Return the ids of tables that snapshots after `start`, up to `end`, may have changed; not of tables they made.
 
     Where some of these snapshots have expired, it is every table of which files, columns or keys are younger than
     `start` or ended since, and every table that has inlined rows.
     """
-    history = read_history(connection, None, (start + 1, end))
-    touched = {
-        change.value
-        for info in history
-        for change in parse_changes(info.changes_made)
-        if isinstance(change.value, int) and change.kind not in _MAINTENANCE
-    }
-    if len(history) == end - start:
+    changes = ChangesAfter(connection, start, end)
+    touched = changes.tables
+    if changes.is_whole(start):
         return touched
     for versioned in _VERSIONED:
         c = versioned.c

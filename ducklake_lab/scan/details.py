@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 
-import sqlalchemy as sa
-
-from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import read_column_stats
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.reader import read_times
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.files import ColumnStats
 
@@ -63,10 +61,9 @@ class FileDetails:
         """Return the times of snapshots; those that have expired are left out."""
         missing = set(snapshot_ids) - self._times.keys()
         if missing:
-            s = t.snapshot
-            query = sa.select(s.c.snapshot_id, s.c.snapshot_time).where(s.c.snapshot_id.in_(sorted(missing)))
             with self._lake.connect() as connection:
-                self._times |= {row[0]: self._lake.local(row[1]) for row in connection.execute(query)}
+                found = read_times(connection, missing)
+            self._times |= {number: self._lake.local(moment) for number, moment in found.items()}
         return {snapshot_id: self._times[snapshot_id] for snapshot_id in snapshot_ids if snapshot_id in self._times}
 
     def _of_file(self, file_id: int) -> dict[str, ColumnStats]:

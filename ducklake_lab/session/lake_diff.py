@@ -17,4 +17,5 @@ def diff_current_lake(lakes: Lakes, engines: Engines, start: At, end: At) -> Lak
             "The open transaction has changes of its own: tx.diffs() shows them; COMMIT or name the later snapshot."
         )
     with lakes.statement():
-        return diff_lake(lake, lakes.state(lake, start), lakes.state(lake, end), engines)
+        is_fixed = end is not None
+        return diff_lake(lake, lakes.state(lake, start), lakes.state(lake, end), engines, is_fixed=is_fixed)

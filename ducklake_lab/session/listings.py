@@ -11,6 +11,7 @@ import pyarrow as pa
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.history import FileEntry, HistoryEntry
+from ducklake_lab.model.reads import EntryRead
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.details import FileDetails
 
@@ -125,6 +126,7 @@ class FileListing(_Listing[FileEntry]):
     Attributes:
         inlined_rows: rows of the table in the catalog database.
         types: types of the columns that have statistics, by name.
+        reads: the table, with its snapshot.
     """
 
     _view = "files.html"
@@ -141,8 +143,12 @@ class FileListing(_Listing[FileEntry]):
         super().__init__(title, entries)
         self.inlined_rows = inlined_rows
         self.snapshot_id = snapshot_id
+        self.reads: Sequence[EntryRead] = ()
         self.types: Mapping[str, DataType] = details.types if details is not None else types or {}
         self._details = details
+
+    def _repr_mimebundle_(self, **_options: object) -> Any:
+        return hook("output")(self)
 
     def look_at(self, entries: Sequence[FileEntry]) -> None:
         """Reads the statistics of several files with one query."""

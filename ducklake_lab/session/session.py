@@ -298,9 +298,11 @@ class Session(LakeInfo, Branching):
                 )
                 check(statements, text)
                 several = Several(self._transactions, len(statements))
+                wrote = False
                 for statement in statements:
                     with several.next(), self._lakes.statement(at), self._transactions.notes.running(statement):
                         result = self._statements.run_statement(statement)
+                    wrote = result.info.wrote = wrote or result.info.wrote or not statement.only_reads
                     # the text alone would read another snapshot
                     if isinstance(statement.operation, op.Query) and at is None:
                         result.text = statement.text.strip()

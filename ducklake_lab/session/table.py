@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ducklake_lab.catalog.identity import read_of
 from ducklake_lab.diff.compute import diff_sides
 from ducklake_lab.diff.diff import Diff
 from ducklake_lab.diff.diff_states import Side
@@ -20,6 +21,7 @@ from ducklake_lab.errors import SnapshotNotFoundError, UsageError
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.quoting import quoted_path
+from ducklake_lab.model.reads import EntryRead
 from ducklake_lab.scan.counts import TableCounts, inlined_rows, table_counts
 from ducklake_lab.scan.history import lake_history, last_change, table_files
 from ducklake_lab.session.describe import column_stats, describe, partitions
@@ -28,7 +30,7 @@ from ducklake_lab.session.listings import FileListing, History, Listing
 from ducklake_lab.session.names.attached_lakes import Lakes, NamedEntry
 from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.names.read_states import At
-from ducklake_lab.session.rows.feed import feed_result, plan_call
+from ducklake_lab.session.rows.feed import feed_result
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.rows.view import RowsView, table_view
@@ -54,6 +56,11 @@ class TableHandle:
 
     def _place(self, at: At = None) -> NamedEntry:
         return self._lakes.parse(self._name, self.at if at is None else at)
+
+    def _reads(self, place: NamedEntry) -> tuple[EntryRead]:
+        is_fixed = self._lakes.is_fixed(place.lake, self.at)
+        is_uncommitted = self._lakes.reads.is_uncommitted(place.state)
+        return (read_of(place.lake, place.state, place.table(), is_fixed=is_fixed, is_uncommitted=is_uncommitted),)
 
     def _entry(self) -> Table:
         return self._place().table()
@@ -104,7 +111,9 @@ class TableHandle:
         with place.lake.connect() as connection:
             entries, details = table_files(place.lake, connection, state, table)
             inlined = inlined_rows(connection, state.snapshot.snapshot_id, table.table_id).get(table.table_id, 0)
-        return FileListing(state.qualified_name(table), state.snapshot.snapshot_id, entries, details, inlined)
+        found = FileListing(state.qualified_name(table), state.snapshot.snapshot_id, entries, details, inlined)
+        found.reads = self._reads(place)
+        return found
 
     def describe(self) -> Listing:
         """Lists the columns with types, defaults, keys and value ranges."""
@@ -129,7 +138,9 @@ class TableHandle:
         with place.lake.connect() as connection:
             counts = table_counts(place.lake, connection, place.state.snapshot.snapshot_id)
         rows = counts.get(table.table_id, TableCounts()).rows
-        return table_view(self.name, quoted, plan, place.state.snapshot.snapshot_id, rows, self._engine.time_zone())
+        view = table_view(self.name, quoted, plan, place.state.snapshot.snapshot_id, rows, self._engine.time_zone())
+        view.reads = self._reads(place)
+        return view
 
     def partitions(self) -> Listing:
         """Lists files, rows, deleted rows and bytes per partition."""
@@ -146,7 +157,7 @@ class TableHandle:
         """Returns the changes in snapshots `start` to `end`, inclusive: snapshot_id, rowid, change_type and columns."""
         place = self._place(end)
         call = FeedCall("table_changes", place.lake, place.schema, place.name, start, end)
-        return feed_result(plan_call(call), self._engine)
+        return feed_result(self._lakes, call, self._engine)
 
     def diff(
         self,
@@ -166,11 +177,12 @@ class TableHandle:
             other: a table whose state at `end` is the later state.
         """
         with self._lakes.statement():
+            is_fixed = end is not None or self.at is not None
             if start is None:
                 if other is not None:
                     raise UsageError(f"Say which snapshot of {self.name} is compared with {other}.")
                 start, end = self._last_change(end)
-            return self._diff(start, end, key or (), other)
+            return self._diff(start, end, key or (), other, is_fixed=is_fixed)
 
     def _last_change(self, end: int | datetime | str | None) -> tuple[int, int | None]:
         """Returns the snapshots before and after the table's last change up to `end`."""
@@ -188,11 +200,17 @@ class TableHandle:
         return before, changed
 
     def _diff(
-        self, start: int | datetime | str, end: int | datetime | str | None, key: Sequence[str], other: str | None
+        self,
+        start: int | datetime | str,
+        end: int | datetime | str | None,
+        key: Sequence[str],
+        other: str | None,
+        *,
+        is_fixed: bool,
     ) -> Diff:
-        before = self._side(self._lakes.parse(self._name, start))
+        before = self._side(self._lakes.parse(self._name, start), is_fixed=True)
         place = self._lakes.parse(other, end) if other is not None else self._place(end)
-        after = self._side(place)
+        after = self._side(place, is_fixed=is_fixed)
         if before.table is None:
             raise SnapshotNotFoundError(
                 f"{self.name} did not exist at snapshot {before.snapshot_id}; choose a later one."
@@ -205,7 +223,7 @@ class TableHandle:
             after = replace(after, table=same) if same is not None else after
         return diff_sides(before, after, self.name, key=key, engines=self._engine)
 
-    def _side(self, place: NamedEntry) -> Side:
+    def _side(self, place: NamedEntry, *, is_fixed: bool) -> Side:
         table = place.find()
         if table is None:
             own = self._lakes.parse(self._name, self.at).find()
@@ -218,6 +236,7 @@ class TableHandle:
             table,
             transaction.peek(table) if open_here and transaction is not None and table is not None else None,
             transaction.is_committed(table) if open_here and transaction is not None and table is not None else True,
+            is_fixed,
         )
 
     def __repr__(self) -> str:

@@ -34,6 +34,7 @@ class StoredView:
         columns: names for its first columns.
         lake, schema: the schema that contains it, in which its query's names are looked up first; or None.
         temporary: the view belongs to the session, and may read its objects.
+        entry_id: its id in the lake's catalog; None for a temporary view.
     """
 
     name: str
@@ -42,16 +43,18 @@ class StoredView:
     lake: str | None
     schema: str | None
     temporary: bool = False
+    entry_id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StoredMacro:
-    """A stored macro, in the form for queries; `lake` and `schema` as for views."""
+    """A stored macro, in the form for queries; `lake`, `schema` and `entry_id` as for views."""
 
     name: str
     implementations: tuple[MacroImplementation, ...]
     lake: str
     schema: str
+    entry_id: int | None = None
 
 
 class NamedRows(Protocol):
@@ -242,6 +245,7 @@ class QueryPlan:
         types: DuckDB's type names of the columns, if every column is exactly of its type.
         macros: names of the macros that `duckdb_sql` calls, by their parameters and body.
         written: the text of a source, by its view, and whether an alias was added to it.
+        definitions: the stored views and macros that the query expands, each with the AT clause that it is read with.
     """
 
     sources: tuple[Source, ...]
@@ -253,6 +257,7 @@ class QueryPlan:
     types: tuple[str, ...] | None = None
     written: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
     macros: Mapping[str, str] = field(default_factory=dict)
+    definitions: Sequence[tuple[StoredView | StoredMacro, At | None]] = ()
 
     def named(self, column: str) -> str:
         """Returns a column's name with the texts of its sources, as DuckDB prints it."""

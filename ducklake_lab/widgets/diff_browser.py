@@ -13,6 +13,7 @@ from ducklake_lab.widgets import diff_rows, values
 from ducklake_lab.widgets.arrow import pack
 from ducklake_lab.widgets.html import clip, count, counted, visible
 from ducklake_lab.widgets.mounted import Mounted, script, styles
+from ducklake_lab.widgets.recorded import bundle, metadata
 
 if TYPE_CHECKING:
     from ducklake_lab.diff.diff import Diff
@@ -126,6 +127,9 @@ class DiffBrowser(Mounted):
     def still(self) -> str:
         return diff_view.render(self.diff)
 
+    def record(self) -> dict[str, Any]:
+        return metadata(self.diff.reads)
+
     def __repr__(self) -> str:
         return repr(self.diff)
 
@@ -135,5 +139,5 @@ def _text(value: object) -> str | None:
 
 
 def live(diff: Diff) -> Any:
-    """Returns a notebook's output for a diff; None, for the static view, if no row changed."""
-    return DiffBrowser(diff)._repr_mimebundle_() if diff.summary.changed else None
+    """Returns a notebook's output for a diff; the static view if no row changed."""
+    return DiffBrowser(diff)._repr_mimebundle_() if diff.summary.changed else bundle(diff)

@@ -17,6 +17,7 @@ from ducklake_lab.widgets import ranges
 from ducklake_lab.widgets.arrow import pack
 from ducklake_lab.widgets.html import clip, visible
 from ducklake_lab.widgets.mounted import Mounted, script, styles
+from ducklake_lab.widgets.recorded import metadata
 
 if TYPE_CHECKING:
     from ducklake_lab.session.health import Health
@@ -174,6 +175,9 @@ class FileBrowser(Mounted):
     def still(self) -> str:
         health = health_view.render(self.health) if self.health else ""
         return files_view.render(self.files) + health
+
+    def record(self) -> dict[str, Any]:
+        return metadata(self.files.reads)
 
     def __len__(self) -> int:
         return len(self.files)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.widgets.html import mounted_at, new_mount
+from ducklake_lab.widgets.recorded import record_of
 
 if TYPE_CHECKING:
     from ducklake_lab.session.rows.result import Result
@@ -25,23 +26,32 @@ _live: deque[ResultBrowser] = deque()
 
 
 def bundle(result: Result) -> tuple[dict[str, Any], dict[str, Any]] | None:
-    """Returns a notebook's output for a result that becomes a grid; None if it stays a table (see `Result.view`)."""
+    """Returns a notebook's output for a result, which may become a grid (see `Result.view`); None without a kernel."""
     loop = _loop()
-    if loop is None or result.grid == "none" or not (result.grid or by_default):
+    if loop is None:
         return None
     try:
-        result.view()
         html = result._repr_html_()
     except DuckLakeError:
         # the table shows the error of its rows
         return None
-    if result.head(1).num_rows:
+    if _becomes_grid(result):
         mount = new_mount()
         html = mounted_at(mount, html)
         _waiting.append((result, mount))
         # the kernel runs it after it has answered the cell: the import of widgets takes half a second
         loop.call_later(0, _make)
-    return {"text/plain": repr(result), "text/html": html}, {}
+    return {"text/plain": repr(result), "text/html": html}, record_of(result)
+
+
+def _becomes_grid(result: Result) -> bool:
+    if result.grid == "none" or not (result.grid or by_default):
+        return False
+    try:
+        result.view()
+    except DuckLakeError:
+        return False
+    return bool(result.head(1).num_rows)
 
 
 def _loop() -> asyncio.AbstractEventLoop | None:

@@ -50,6 +50,10 @@ class Mounted(anywidget.AnyWidget):
         """Returns the static view."""
         raise NotImplementedError
 
+    def record(self) -> dict[str, Any]:
+        """Returns the metadata of the output, which says what the view shows of lakes."""
+        return {}
+
     def answer_here(self, _content: dict[str, object]) -> None:
         """Confirms that there is a kernel, so that the interactive view replaces the static one."""
 
@@ -76,18 +80,20 @@ class Mounted(anywidget.AnyWidget):
         from IPython.display import display
 
         if self._is_displayed:
-            display(self._repr_mimebundle_()[0], raw=True, display_id=self.mount, update=True)
+            data, record = self._repr_mimebundle_()
+            display(data, metadata=record, raw=True, display_id=self.mount, update=True)
 
     def _display_to_rewrite(self) -> None:
         """Displays the view so that `rewrite` can reach it; a cell's returned value has no display id."""
         from IPython.display import display
 
         self._is_displayed = True
-        display(self._repr_mimebundle_()[0], raw=True, display_id=self.mount)
+        data, record = self._repr_mimebundle_()
+        display(data, metadata=record, raw=True, display_id=self.mount)
 
     def _repr_html_(self) -> str:
         return mounted_at(self.mount, self.still())
 
     def _repr_mimebundle_(self, **_options: object) -> tuple[dict[str, Any], dict[str, Any]]:
         # No widget-view type here: a frontend prefers it to HTML, and shows an error without a model.
-        return {"text/plain": repr(self), "text/html": self._repr_html_()}, {}
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}, self.record()

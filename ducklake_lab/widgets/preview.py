@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import traitlets
 
 from ducklake_lab.widgets import diff as diff_view
 from ducklake_lab.widgets.html import counted, escape, view
 from ducklake_lab.widgets.mounted import Mounted, script, styles
+from ducklake_lab.widgets.recorded import metadata
 
 if TYPE_CHECKING:
     from ducklake_lab.session.open_transaction import Preview
@@ -86,6 +87,9 @@ class PreviewView(Mounted):
             more = view(f"<p>{counted(len(diffs) - LIMIT, 'more table')}: {names}</p>", label="More tables")
         head = view(f'<p class="dlk-pv-told">{self._told()}</p>', label="Preview")
         return head + self._drawn.replace(diff_view.NOT_COMMITTED, self._became()) + more
+
+    def record(self) -> dict[str, Any]:
+        return metadata([read for diff in self.preview.diffs for read in diff.reads], wrote=True)
 
     def _told(self) -> str:
         """Returns the state as a sentence that is also true in a reopened notebook."""

@@ -32,6 +32,7 @@ from ducklake_lab.widgets.html import (
 from ducklake_lab.widgets.html import cell as html_cell
 from ducklake_lab.widgets.mounted import Mounted, script, styles
 from ducklake_lab.widgets.outline import of_json, of_parts, outline
+from ducklake_lab.widgets.recorded import metadata, record_of
 from ducklake_lab.widgets.result import facts
 
 if TYPE_CHECKING:
@@ -266,6 +267,9 @@ class TableBrowser(Mounted):
     def still(self) -> str:
         return render(self.data)
 
+    def record(self) -> dict[str, Any]:
+        return metadata(self.data.reads)
+
     def __repr__(self) -> str:
         return repr(self.data)
 
@@ -286,6 +290,9 @@ class ResultBrowser(TableBrowser):
 
     def still(self) -> str:
         return self._result._repr_html_()
+
+    def record(self) -> dict[str, Any]:
+        return record_of(self._result)
 
 
 def _shown(column: ViewColumn) -> tuple[str, str]:

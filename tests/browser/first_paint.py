@@ -13,6 +13,8 @@ VIEWS = (
     ".jp-OutputArea-output .dlk",
     "#jp-ducklake-sidebar",
     ".jp-DuckLake-statusButton",
+    ".jp-DuckLake-mark",
+    ".jp-DuckLake-pinned",
     ".dlk-page",
 )
 #: Widths of the window.

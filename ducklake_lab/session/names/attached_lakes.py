@@ -236,6 +236,11 @@ class Lakes:
         is_current = self._current is not None and lake.alias == self._current[0]
         return self.reads.state(lake, self.reads.at if at is None and is_current else at)
 
+    def is_fixed(self, lake: Lake, at: At = None) -> bool:
+        """Whether a statement names the snapshot at which it reads a lake, so that it reads the same rows again."""
+        is_current = self._current is not None and lake.alias == self._current[0]
+        return at is not None or lake.at is not None or (is_current and self.reads.at is not None)
+
     def entry(self, catalog: str | None, schema: str | None, name: str, at: At = None) -> NamedEntry:
         """Resolves `[catalog.][schema.]name`; the first part may be a lake or a schema."""
         if catalog is not None:

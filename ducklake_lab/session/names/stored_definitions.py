@@ -24,13 +24,14 @@ def stored_view(entry: NamedEntry, view: View) -> StoredView:
         raise UnsupportedFeatureError(
             f"The view {entry.state.qualified_name(view)} is kept in the dialect {view.dialect}, which is not supported."
         )
-    lake = entry.lake.alias
-    return StoredView(view.name, resolved(view.sql, lake), view.column_names, lake, entry.state.schema_of(view).name)
+    lake, schema = entry.lake.alias, entry.state.schema_of(view).name
+    return StoredView(view.name, resolved(view.sql, lake), view.column_names, lake, schema, entry_id=view.view_id)
 
 
 def stored_macro(entry: NamedEntry, macro: Macro) -> StoredMacro:
     """Returns a macro in the planner's form."""
-    return StoredMacro(macro.name, macro.implementations, entry.lake.alias, entry.state.schema_of(macro).name)
+    schema = entry.state.schema_of(macro).name
+    return StoredMacro(macro.name, macro.implementations, entry.lake.alias, schema, macro.macro_id)
 
 
 def with_plain_sort_keys(state: CatalogState, table: Table) -> Table:

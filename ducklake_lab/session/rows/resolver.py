@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import date
 from typing import Any, Literal
 
+from ducklake_lab.catalog.identity import read_of
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import metadata_columns
 from ducklake_lab.duckdb.evaluation import Settings
@@ -24,6 +25,7 @@ from ducklake_lab.errors import (
     UnsupportedFeatureError,
     UsageError,
 )
+from ducklake_lab.model.entries import Macro, View
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions.registry import Functions
@@ -34,7 +36,7 @@ from ducklake_lab.session.names.system_tables import SystemTables
 from ducklake_lab.session.rows import logs
 from ducklake_lab.session.rows.handed_in import HandedIn, check_folded
 from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable, MetadataTable, SystemListing
-from ducklake_lab.session.rows.result import Result
+from ducklake_lab.session.rows.result import Result, RunInfo
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query, plan_in_process, plan_query
 from ducklake_lab.sql.plan import MOST_EXPANSIONS, NamedRows, QueryPlan, StoredMacro, StoredView
@@ -265,6 +267,18 @@ class NameResolver:
             for macro in state.macros.values()
             if macro.schema_id == schema.schema_id
         }
+
+    def note_definitions(self, plan: QueryPlan, info: RunInfo) -> None:
+        """Notes the stored views and macros that a plan expands; the tables behind them are its sources."""
+        for definition, at in plan.definitions:
+            lake, moment = self._lakes.get(definition.lake), self.moment(at)
+            state = self._lakes.state(lake, moment)
+            entries: Mapping[int, View | Macro] = state.views if isinstance(definition, StoredView) else state.macros
+            entry = entries.get(definition.entry_id) if definition.entry_id is not None else None
+            if entry is not None:
+                is_uncommitted = self._lakes.reads.is_uncommitted(state)
+                is_fixed = self._lakes.is_fixed(lake, moment)
+                info.read(read_of(lake, state, entry, is_fixed=is_fixed, is_uncommitted=is_uncommitted))
 
     # Objects of this session only
 

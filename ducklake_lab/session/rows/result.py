@@ -19,6 +19,7 @@ from ducklake_lab.engine.placement import Placement
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.errors import UsageError
 from ducklake_lab.hooks import hook
+from ducklake_lab.model.reads import EntryRead
 from ducklake_lab.model.types import from_field
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.session.rows.columns import ViewColumn
@@ -46,6 +47,8 @@ class RunInfo:
         placement: the engine for the rows; None without rows.
         counted: the word for the counted rows of a statement, e.g. `written`.
         uncommitted: the `snapshots` that were read with, or made by, changes of the open transaction.
+        reads: the tables of lakes that are read, and the views and macros in between, without duplicates.
+        wrote: whether a statement of the text may have changed something.
     """
 
     snapshots: list[tuple[str, int]] = field(default_factory=list)
@@ -57,6 +60,14 @@ class RunInfo:
     placement: Placement | None = None
     counted: str = "changed"
     uncommitted: set[tuple[str, int]] = field(default_factory=set)
+    reads: list[EntryRead] = field(default_factory=list)
+    wrote: bool = False
+
+    def read(self, read: EntryRead) -> None:
+        """Notes an entry that is read, and its snapshot."""
+        self.note(read.title, read.snapshot_id, uncommitted=read.is_uncommitted)
+        if read not in self.reads:
+            self.reads.append(read)
 
     def note(self, lake: str, snapshot_id: int, *, uncommitted: bool = False) -> None:
         """Notes a snapshot that is read or made, and whether it includes uncommitted changes."""
@@ -127,6 +138,11 @@ class Result:
         if rows is not None and types is None:
             types = [kind.sql() for _, kind in rows.columns]
         self.types: list[str] = list(types or ())
+
+    @property
+    def reads(self) -> Sequence[EntryRead]:
+        """The tables of lakes whose rows a query read, each with its snapshot."""
+        return tuple(self.info.reads) if self.is_query else ()
 
     @property
     def in_process(self) -> bool:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import pyarrow as pa
 
 from ducklake_lab.catalog.files import read_column_stats
+from ducklake_lab.catalog.identity import read_of
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import read_metadata
 from ducklake_lab.engine.facts import facts_of_rows
@@ -117,7 +118,7 @@ class Sources:
         if source is None:
             return self.run(plan)
         self._database.describe(plan.duckdb_sql, self.empty(plan), plan.macros)
-        info = RunInfo()
+        info = RunInfo(wrote=True)
         rows = self.run_in_process(plan, {source.view: self.load(source, info, effects="run")})
         return Result(InMemory(rows.table), types=rows.types, info=info, engine=self._engine)
 
@@ -336,6 +337,7 @@ class Sources:
         """
         plan = plan_spark_text(text, self.names)
         info = RunInfo()
+        self.names.note_definitions(plan, info)
         loaded = {source.view: self.load(source, info) for source in plan.sources}
         # only named parameters: a notebook passes all its variables, and Spark would convert each to a literal
         named = parameters(text, params) if params is not None else None
@@ -364,6 +366,7 @@ class Sources:
         """Loads the sources of a plan by view, except local ones; see `load`. Reads only small sides of joins."""
         sources = [source for source in plan.sources if source.kind != "local"]
         effects: Effects = "skip" if describe else "refuse"
+        self.names.note_definitions(plan, info)
         with self.names.system.one_statement():
             loaded = {source.view: self.load(source, info, effects=effects) for source in sources}
         if not any(source.keys for source in sources) or describe:
@@ -409,8 +412,7 @@ class Sources:
             )
             if not isinstance(answer, FeedCall):
                 return InMemory(answer)
-            info.note(answer.lake.title, self._lakes.state(answer.lake, answer.end).snapshot.snapshot_id)
-            return plan_call(answer, virtual=source.virtual)
+            return plan_call(self._lakes, answer, info, virtual=source.virtual)
         match source.rows:
             case HandedInRows(rows=rows):
                 return rows
@@ -422,8 +424,12 @@ class Sources:
             case LakeTable() as lake_table:
                 state = self.state(lake_table)
                 scan = self._kept_scan(lake_table, state, source)
-                snapshot_id, reads = state.snapshot.snapshot_id, self._lakes.reads
-                info.note(lake_table.lake.title, snapshot_id, uncommitted=reads.is_uncommitted(state))
+                is_fixed = self._lakes.is_fixed(lake_table.lake, lake_table.at)
+                is_uncommitted = self._lakes.reads.is_uncommitted(state)
+                read = read_of(
+                    lake_table.lake, state, scan.plan.table, is_fixed=is_fixed, is_uncommitted=is_uncommitted
+                )
+                info.read(read)
                 info.add(scan.plan)
                 return scan
         raise AssertionError(source)  # the planner names no other rows

@@ -17,6 +17,7 @@ from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.binning import bin_sql, equal_bins
 from ducklake_lab.model.quoting import quote_identifier, quote_text
+from ducklake_lab.model.reads import EntryRead
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.redaction import hide
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
@@ -65,6 +66,7 @@ class RowsView:
         time_zone: the time zone for filters and display.
         filters: by column, as written: `> 5`, `= x`, `null`, `not null`, or a part of the text.
         search: a part of the text of any column, in DuckDB's form; "" for none. It is case-insensitive.
+        reads: the tables of lakes that hold the rows, each with its snapshot.
 
     Args:
         statement: a statement that returns all rows.
@@ -97,6 +99,7 @@ class RowsView:
         self.sort: tuple[tuple[str, bool], ...] = ()
         self.filters: dict[str, str] = {}
         self.search = ""
+        self.reads: Sequence[EntryRead] = ()
         self._held: tuple[pa.Table, bool] | None = None
         self._order: pa.Array | None = None
 
@@ -343,6 +346,9 @@ class RowsView:
         if kind is None or kind.is_nested:
             return f"{value_sql}::VARCHAR {operator} {quote_text(value)}"
         return f"{value_sql} {operator} {_checked(value, column.name, kind)}"
+
+    def _repr_mimebundle_(self, **_options: object) -> Any:
+        return hook("output")(self)
 
     def _repr_html_(self) -> str:
         html: str = hook("view.html")(self)

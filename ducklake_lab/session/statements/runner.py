@@ -16,7 +16,7 @@ from ducklake_lab.model.quoting import quote_identifier, quoted_path
 from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.names.secrets import Secrets
 from ducklake_lab.session.rows import logs
-from ducklake_lab.session.rows.feed import feed_result, plan_call
+from ducklake_lab.session.rows.feed import feed_result
 from ducklake_lab.session.rows.result import Result, RunInfo, nothing
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.copy import Copying
@@ -283,5 +283,5 @@ class Statements:
             name.catalog, name.schema, name.name, args, kwargs, effects="run"
         )
         if isinstance(answer, FeedCall):
-            return feed_result(plan_call(answer), self._engine)
+            return feed_result(self._lakes, answer, self._engine)
         return Result(InMemory(answer), engine=self._engine)

@@ -33,6 +33,7 @@ class EntryBinder(Binding):
         sources: the sources found so far.
         frame: the text around the current node.
         macros: names of the macros that the text calls, by what creates them.
+        definitions: the stored views and macros that were expanded, each with its AT clause.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class EntryBinder(Binding):
         self.sources: list[Source] = []
         self.frame = Frame(written)
         self.macros: dict[str, str] = {}
+        self.definitions: list[tuple[StoredView | StoredMacro, At | None]] = []
         self._token = secrets.token_hex(4)
         # inside a view or macro: its schema, its snapshot, and the views and macros being expanded
         self._lake_schema = lake_schema
@@ -163,6 +165,8 @@ class EntryBinder(Binding):
             self._allowance.expand(self._outermost)
         else:
             self._outermost = f"{kind} {title}"
+        if entry.entry_id is not None and (entry, at) not in self.definitions:
+            self.definitions.append((entry, at))
         before = self._lake_schema, self._at, self.expanding, self._is_own
         self._lake_schema = (entry.lake, entry.schema) if entry.lake is not None and entry.schema is not None else None
         self._at, self.expanding = at, (*self.expanding, key)

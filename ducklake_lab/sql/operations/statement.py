@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.sql.operations.clauses import Query
-from ducklake_lab.sql.operations.commands import Command
+from ducklake_lab.sql.operations.commands import Command, Describe, ShowTables, Use
 from ducklake_lab.sql.operations.entries import EntryStatement
 from ducklake_lab.sql.operations.rows import RowStatement
 
@@ -49,3 +49,8 @@ class Statement:
     text: str
     line: int
     sql: str = ""
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether it changes neither a lake nor a database; a query may call a function that does."""
+        return isinstance(self.operation, Query | Explain | Describe | ShowTables | Use)

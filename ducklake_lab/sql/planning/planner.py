@@ -84,7 +84,9 @@ def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError, query
             raise refusal
         return _in_other_words(tree, resolver, sources)
 
-    return QueryPlan(sources, written, on_spark, bound=False, written=names, macros=binder.macros)
+    return QueryPlan(
+        sources, written, on_spark, bound=False, written=names, macros=binder.macros, definitions=binder.definitions
+    )
 
 
 def _without_pivots(query: Query, resolver: Resolver) -> exp.Query | None:
@@ -150,6 +152,7 @@ def finish(
         macros=binder.macros if text is not None else {},
         digest=digest_of(tree, binder.sources),
         types=tuple(kind.sql() for kind in types) if types is not None else None,
+        definitions=binder.definitions,
     )
 
 

@@ -46,7 +46,7 @@ def plan_spark_text(text: str, resolver: Resolver) -> QueryPlan:
 
     written = with_views(text, tokens, binder, quote="`", write=write)
     sources = tuple(binder.sources)
-    return QueryPlan(sources, "", lambda: SparkQuery(written, tuple(evaluations)))
+    return QueryPlan(sources, "", lambda: SparkQuery(written, tuple(evaluations)), definitions=binder.definitions)
 
 
 def parameters(text: str, params: Mapping[str, object]) -> dict[str, object]:

@@ -81,7 +81,7 @@ export const ACTIONS: IAction[] = [
 ];
 
 /** A cell of one line that runs at once; undefined where the line would not stay one. */
-function onLine(text: string): ICell[] | undefined {
+export function onLine(text: string): ICell[] | undefined {
   return isOneLine(text) ? [{ text, run: true }] : undefined;
 }
 

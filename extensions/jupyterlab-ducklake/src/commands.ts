@@ -23,4 +23,5 @@ export namespace CommandIDs {
   export const adopt = 'ducklake:lake-adopt';
   export const forget = 'ducklake:recent-forget';
   export const copy = 'ducklake:copy-name';
+  export const runStale = 'ducklake:run-stale';
 }

@@ -5,7 +5,7 @@ import { ICommandPalette } from '@jupyterlab/apputils';
 import { EditorExtensionRegistry, IEditorExtensionRegistry, IEditorLanguageRegistry } from '@jupyterlab/codemirror';
 import { IDefaultFileBrowser } from '@jupyterlab/filebrowser';
 import { ILauncher } from '@jupyterlab/launcher';
-import { INotebookTracker } from '@jupyterlab/notebook';
+import { INotebookTracker, NotebookPanel } from '@jupyterlab/notebook';
 import { ISettingRegistry } from '@jupyterlab/settingregistry';
 import { IStateDB } from '@jupyterlab/statedb';
 import { IStatusBar } from '@jupyterlab/statusbar';
@@ -19,7 +19,9 @@ import { completeAfterDot } from './completion';
 import { CARD, duckLakeIcon } from './icons';
 import { followCells, lineExtension, register } from './language';
 import { Links } from './links';
+import { Marks } from './marks';
 import { addMenu } from './menu';
+import { addPinned } from './pin';
 import { openQuickstart } from './quickstart';
 import { RecentLakes } from './recent';
 import { Sidebar } from './sidebar';
@@ -156,6 +158,56 @@ const sql: JupyterFrontEndPlugin<void> = {
   }
 };
 
+const outputs: JupyterFrontEndPlugin<void> = {
+  id: `${NAME}:outputs`,
+  description: 'Marks of outputs whose tables have moved on, and of notebooks that read an older snapshot.',
+  autoStart: true,
+  requires: [ILakes, INotebookTracker],
+  optional: [ISettingRegistry, ICommandPalette, ITranslator],
+  activate: (
+    app: JupyterFrontEnd,
+    lakes: ILakes,
+    notebooks: INotebookTracker,
+    settings: ISettingRegistry | null,
+    palette: ICommandPalette | null,
+    translator: ITranslator | null
+  ) => {
+    const trans = (translator ?? nullTranslator).load(NAME);
+    const all = new Map<NotebookPanel, Marks>();
+    let isOn = true;
+    const follow = (panel: NotebookPanel) => {
+      const link = lakes.links.of(panel);
+      if (!link || all.has(panel)) {
+        return;
+      }
+      addPinned(panel, link, lakes.show, trans);
+      const marks = new Marks(panel, link, trans);
+      marks.isOn = isOn;
+      all.set(panel, marks);
+      panel.disposed.connect(() => all.delete(panel));
+    };
+    notebooks.forEach(follow);
+    notebooks.widgetAdded.connect((_, panel) => follow(panel));
+    notebooks.currentChanged.connect(() => all.forEach(marks => marks.listen()));
+    const current = () => (notebooks.currentWidget ? all.get(notebooks.currentWidget) : undefined);
+    app.commands.addCommand(CommandIDs.runStale, {
+      label: trans.__('Run All Stale Cells'),
+      caption: trans.__('Run the cells whose tables have moved on since'),
+      isEnabled: () => !!current()?.stale.length,
+      execute: () => current()?.runStale()
+    });
+    palette?.addItem({ command: CommandIDs.runStale, category: CATEGORY });
+    void settings?.load(outputs.id).then(loaded => {
+      const apply = () => {
+        isOn = loaded.composite.marks !== false;
+        all.forEach(marks => (marks.isOn = isOn));
+      };
+      loaded.changed.connect(apply);
+      apply();
+    });
+  }
+};
+
 const status: JupyterFrontEndPlugin<void> = {
   id: `${NAME}:status`,
   description: 'Lake and snapshot of the notebook in front, in the status bar.',
@@ -204,4 +256,4 @@ const quickstart: JupyterFrontEndPlugin<void> = {
   }
 };
 
-export default [sidebar, sql, status, quickstart];
+export default [sidebar, sql, outputs, status, quickstart];

@@ -11,7 +11,7 @@ import { ILake, IQuestions, IRunning, PROTOCOL, TARGET } from './protocol';
 /** State of the link: no kernel, one that is starting, one without the extension, or one that answers. */
 export type LinkState = 'no-kernel' | 'starting' | 'not-loaded' | 'outdated' | 'ready';
 
-/** Milliseconds between a cell's end and the question what changed. */
+/** Milliseconds between a cell's end, or a commit, and the question what changed. */
 const CALM = 150;
 /** Milliseconds to wait for an answer of a kernel that is idle. */
 const PATIENCE = 20000;
@@ -211,7 +211,7 @@ export class KernelLink implements IDisposable {
       this._run(data.event === 'running' ? data : null);
       return;
     }
-    if (data.event === 'ran') {
+    if (data.event === 'ran' || data.event === 'moved') {
       window.clearTimeout(this._calm);
       this._calm = window.setTimeout(() => void this.refresh(), CALM);
       return;

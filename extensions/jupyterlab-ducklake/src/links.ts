@@ -25,6 +25,11 @@ export class Links {
     return this.notebook ? (this._links.get(this.notebook) ?? null) : null;
   }
 
+  /** The link of a notebook. */
+  of(panel: NotebookPanel): KernelLink | null {
+    return this._links.get(panel) ?? null;
+  }
+
   /** Emitted when another notebook comes to the front, or the lakes of the one in front have changed. */
   get changed(): ISignal<this, void> {
     return this._changed;

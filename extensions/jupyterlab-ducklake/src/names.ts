@@ -42,6 +42,15 @@ export function argument(text: string): string {
   return /^[\w./:-]+$/.test(text) ? text : `'${text.replace(/'/g, `'"'"'`)}'`;
 }
 
+/** A text of a lake for a line: a sign stands for each character that hides or reorders others. */
+export function readable(text: string): string {
+  const signs = text.replace(
+    /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
+    '\u2423'
+  );
+  return signs.length > 80 ? `${signs.slice(0, 79)}…` : signs;
+}
+
 /** Whether a text stays on one line in a cell; Python and IPython end lines at more than line breaks. */
 export function isOneLine(text: string): boolean {
   return !/[\u0000-\u001f\u007f\u0085\u2028\u2029]/.test(text);

@@ -7,7 +7,7 @@
 import { JSONObject } from '@lumino/coreutils';
 
 export const TARGET = 'ducklake-lab';
-export const PROTOCOL = 2;
+export const PROTOCOL = 3;
 
 /** A lake that a session of the kernel has attached. */
 export interface ILake {
@@ -98,6 +98,34 @@ export interface ITouched {
   at?: number;
 }
 
+/** A table of a record, as it is now. */
+export interface IMovedTable {
+  id: number | null;
+  state: 'same' | 'ahead' | 'renamed' | 'dropped' | 'replaced' | 'unknown';
+  /** Snapshots that changed it. */
+  ahead: number;
+  /** Others may have, which have expired. */
+  at_least: boolean;
+  /** Its schema and name now; left out where it is gone. */
+  path?: string[];
+  name?: string;
+  /** Whether the two states can be compared. */
+  diff?: boolean;
+}
+
+/** A recorded state of a lake, compared with its newest snapshot; unknown where the lake is not found. */
+export type IMovedOn =
+  | { known: false; reason: string }
+  | {
+      known: true;
+      alias: string;
+      session: string;
+      newest: number;
+      expired: boolean;
+      tables: IMovedTable[];
+      definitions: { state: IMovedTable['state'] }[];
+    };
+
 /** Each question with its arguments and its answer. */
 export interface IQuestions {
   lakes: { given: JSONObject; answer: { lakes: ILake[]; connections: string[]; connections_error?: string } };
@@ -115,4 +143,7 @@ export interface IQuestions {
     given: { alias: string; session: string; schema: string; table: string };
     answer: { start: number | null; end: number };
   };
+  moved_on: { given: JSONObject; answer: { reads: IMovedOn[] } };
+  /** From then on the kernel sends `moved` when a lake may have changed, for some seconds. */
+  watch: { given: { seconds: number }; answer: { watching: boolean } };
 }

@@ -12,6 +12,7 @@ from jupyter_client.blocking import BlockingKernelClient
 from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
+from nbconvert import HTMLExporter
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -178,3 +179,33 @@ def test_an_executed_notebook_holds_no_state_of_grids(tmp_path: Path):
     ).execute()
     assert "widgets" not in notebook.metadata
     assert all("<table" in cell.outputs[0].data["text/html"] for cell in notebook.cells[1:])
+
+
+@pytest.mark.slow
+def test_outputs_keep_their_record(tmp_path: Path) -> None:
+    cells = (
+        LAKE,
+        "%%ducklake\nCREATE TABLE t AS SELECT i FROM range(3) AS r(i)",
+        "%%ducklake\nFROM t",
+        "%ducklake preview t",
+        "%config DuckLakeMagics.record_reads = False",
+        "%%ducklake\nFROM t",
+        "%config DuckLakeMagics.record_reads = True",
+        "%%ducklake --no-grid\nFROM t",
+        "%%ducklake --preview\nDELETE FROM t WHERE i = 0",
+        "%ducklake COMMIT",
+    )
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
+    resources = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, timeout=60, kernel_name="python3", resources=resources).execute()
+    nbformat.validate(notebook)
+    records = [[output.metadata.get("ducklake") for output in cell.outputs] for cell in notebook.cells]
+    assert [bool(found) and found[-1] is not None for found in records] == [
+        False, False, True, True, False, False, False, True, True, False
+    ]  # fmt: skip
+    assert records[2] == records[7] and records[2][0]["reads"][0]["snapshot"] == 1
+    (preview,) = notebook.cells[8].outputs
+    assert "Committed" in preview.data["text/html"]
+    assert [state.get("uncommitted", False) for state in preview.metadata["ducklake"]["reads"]] == [False, True]
+    html, _ = HTMLExporter().from_notebook_node(notebook)
+    assert "snapshot 1" in html

@@ -82,7 +82,8 @@ def test_the_output_in_the_notebook_follows(session: dl.Session, monkeypatch: py
         view.follow()
     view.follow()
     (first, shown), (last, rewritten) = published
-    assert shown == {"raw": True, "display_id": view.mount} and rewritten == {**shown, "update": True}
+    assert shown["raw"] and shown["display_id"] == view.mount and rewritten == {**shown, "update": True}
+    assert [state["snapshot"] for state in shown["metadata"]["ducklake"]["reads"]]
     assert "Not committed" in first and "Not committed" not in last
     assert ("Committed" if end.casefold() == "commit" else "Rolled back") in last
 

@@ -164,9 +164,11 @@ def test_who_wants_no_grid_has_none(
 ) -> None:
     shown = session.sql("SELECT i FROM t")
     shown.grid = "none"
-    assert shown._repr_mimebundle_() is None
+    data, _ = shown._repr_mimebundle_()
+    assert data["text/html"] == shown._repr_html_()
     monkeypatch.setattr(grids, "by_default", False)
-    assert session.sql("SELECT i FROM t")._repr_mimebundle_() is None
+    session.sql("SELECT i FROM t")._repr_mimebundle_()
+    assert kernel == []
     shown.grid = "open"
     assert shown._repr_mimebundle_() is not None
     assert len(kernel) == 1

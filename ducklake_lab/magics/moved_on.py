@@ -1,0 +1,248 @@
+"""Finds the tables that have moved on since outputs were made, by the records of the outputs and the catalogs alone.
+
+A lake is found by its identity, and proven by the time of the recorded snapshot: a copy of a catalog has the identity of
+its original. What cannot be proven is unknown, never fresh.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC
+from typing import TYPE_CHECKING, Any
+
+from ducklake_lab.errors import DuckLakeError, UsageError
+
+if TYPE_CHECKING:
+    from ducklake_lab.catalog.lake import Lake
+    from ducklake_lab.model.entries import Macro, View
+    from ducklake_lab.model.state import CatalogState
+    from ducklake_lab.scan.changed_tables import ChangesAfter
+    from ducklake_lab.session import Session
+
+Answer = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry of a record; the id is None for one that no commit had made."""
+
+    kind: str
+    entry_id: int | None
+    schema: tuple[str, ...]
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A state in the record of an output.
+
+    Attributes:
+        tables: the tables that were read.
+        definitions: the views and macros that were expanded.
+    """
+
+    lake: str
+    alias: str
+    snapshot: int
+    time: str
+    tables: tuple[Entry, ...]
+    definitions: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Attached:
+    """An attached lake at its newest snapshot, with the times of the recorded snapshots that it has."""
+
+    variable: str
+    lake: Lake
+    state: CatalogState
+    times: Mapping[int, str]
+
+    @property
+    def newest(self) -> int:
+        return self.state.snapshot.snapshot_id
+
+    def has(self, recorded: Recorded) -> bool:
+        """Whether the recorded snapshot is one of this history, or may have been before it expired."""
+        time = self.times.get(recorded.snapshot)
+        return time == recorded.time or (time is None and recorded.snapshot < self.newest)
+
+
+def moved_on(sessions: Mapping[str, Session], given: object) -> list[Answer]:
+    """Returns for each recorded state whether its tables have moved on.
+
+    An answer has `known`: without it there is a `reason`, else the `alias`, the variable of the `session`, the `newest`
+    snapshot, whether the recorded one has `expired`, and for each table its `state`: `same`, `ahead`, `renamed`, `dropped`,
+    `replaced` or `unknown`. `ahead` counts the snapshots that changed it; `at_least` says that others have expired.
+    `definitions` has states of views and macros, which are never ahead: another definition has another id.
+
+    Raises:
+        UsageError: the records have another form.
+    """
+    records = _parsed(given)
+    attached, problems = _attached(sessions, records)
+    found: list[Answer | None] = [None] * len(records)
+    chosen: dict[int, list[int]] = {}
+    for place, recorded in enumerate(records):
+        at = _find(recorded, attached)
+        if isinstance(at, str):
+            found[place] = {"known": False, "reason": problems.get(recorded.alias, at)}
+        else:
+            chosen.setdefault(at, []).append(place)
+    for at, places in chosen.items():
+        try:
+            answers = _answers(attached[at], [records[place] for place in places])
+        except DuckLakeError as error:
+            answers = [{"known": False, "reason": str(error)} for _ in places]
+        for place, answer in zip(places, answers, strict=True):
+            found[place] = answer
+    return [answer for answer in found if answer is not None]
+
+
+def _attached(sessions: Mapping[str, Session], records: Sequence[Recorded]) -> tuple[list[_Attached], dict[str, str]]:
+    """Returns each attached lake once, and by alias the reason why another one cannot be read."""
+    from ducklake_lab.catalog.reader import read_times
+
+    found: dict[tuple[object, ...], _Attached] = {}
+    problems = {}
+    numbers = {recorded.snapshot for recorded in records}
+    for variable, session in sessions.items():
+        for lake in session.lakes:
+            key = (lake.location.url, lake.location.schema, lake.at)
+            if key in found:
+                continue
+            try:
+                with lake.connect() as connection:
+                    state = lake.state(connection, lake.snapshot(connection))
+                    times = read_times(connection, numbers)
+            except DuckLakeError as error:
+                problems[lake.alias] = str(error)
+                continue
+            texts = {number: moment.astimezone(UTC).isoformat() for number, moment in times.items()}
+            found[key] = _Attached(variable, lake, state, texts)
+    return list(found.values()), problems
+
+
+def _find(recorded: Recorded, attached: Sequence[_Attached]) -> int | str:
+    """Returns the place of the lake of a record, or the reason why there is none."""
+    from ducklake_lab.catalog.identity import identity
+
+    named = [place for place, one in enumerate(attached) if identity(one.lake, one.state) == recorded.lake]
+    if not named:
+        return "its lake is not attached"
+    proven = [place for place in named if attached[place].has(recorded)]
+    exact = [place for place in proven if recorded.snapshot in attached[place].times] or proven
+    if not exact:
+        return f"the attached lake has another snapshot {recorded.snapshot}"
+    same_name = [place for place in exact if attached[place].lake.alias == recorded.alias]
+    if len(exact) > 1 and len(same_name) != 1:
+        return "several attached lakes are copies of its lake"
+    return (same_name or exact)[0]
+
+
+def _answers(attached: _Attached, records: Sequence[Recorded]) -> list[Answer]:
+    from ducklake_lab.scan.changed_tables import ChangesAfter, touched_tables
+
+    lake, newest = attached.lake, attached.newest
+    maybe: dict[int, set[int]] = {}
+    with lake.connect() as connection:
+        changes = ChangesAfter(connection, min(recorded.snapshot for recorded in records), newest)
+        for since in {recorded.snapshot for recorded in records}:
+            if not changes.is_whole(since):
+                maybe[since] = touched_tables(lake, connection, since, newest)
+    return [_answer(attached, changes, recorded, maybe.get(recorded.snapshot)) for recorded in records]
+
+
+def _answer(attached: _Attached, changes: ChangesAfter, recorded: Recorded, maybe: set[int] | None) -> Answer:
+    """Compares one state; `maybe` are tables that expired snapshots may have changed, None without such snapshots."""
+    since, expired = recorded.snapshot, recorded.snapshot not in attached.times
+    tables = []
+    for entry in recorded.tables:
+        ahead = changes.count(entry.entry_id, since) if entry.entry_id is not None else 0
+        is_proven = not expired and (maybe is None or entry.entry_id not in maybe)
+        state, path, name = _state(attached.state, entry)
+        if state in ("same", "renamed") and ahead:
+            state = "ahead"
+        elif state == "same" and not is_proven:
+            state = "unknown"
+        answer: Answer = {
+            "id": entry.entry_id,
+            "state": state,
+            "ahead": ahead,
+            "at_least": expired or maybe is not None,
+        }
+        tables.append(answer | ({"path": path, "name": name, "diff": not expired} if name is not None else {}))
+    return {
+        "known": True,
+        "alias": attached.lake.alias,
+        "session": attached.variable,
+        "newest": attached.newest,
+        "expired": expired,
+        "tables": tables,
+        "definitions": [{"state": _state(attached.state, entry)[0]} for entry in recorded.definitions],
+    }
+
+
+def _state(state: CatalogState, entry: Entry) -> tuple[str, tuple[str, ...], str | None]:
+    """Returns what became of an entry, and its schema and name now; None for the name if it is gone."""
+    from ducklake_lab.model.quoting import schema_path
+
+    if entry.entry_id is None:
+        return "unknown", (), None
+    place = _place(state, entry)
+    if place is None:
+        schema = schema_path(entry.schema)
+        kinds = {
+            "table": lambda: state.find_table(schema, entry.name),
+            "view": lambda: state.find_view(schema, entry.name),
+            "macro": lambda: (
+                state.find_macro(schema, entry.name, "scalar") or state.find_macro(schema, entry.name, "table")
+            ),
+        }
+        return ("replaced" if kinds[entry.kind]() is not None else "dropped"), (), None
+    return ("same" if place == (entry.schema, entry.name) else "renamed"), *place
+
+
+def _place(state: CatalogState, entry: Entry) -> tuple[tuple[str, ...], str] | None:
+    assert entry.entry_id is not None
+    if entry.kind == "table":
+        named = state.tables.names.get(entry.entry_id)
+    else:
+        entries: Mapping[int, View | Macro] = state.views if entry.kind == "view" else state.macros
+        found = entries.get(entry.entry_id)
+        named = (found.schema_id, found.name) if found is not None else None
+    return (state.schemas[named[0]].parts, named[1]) if named is not None else None
+
+
+def _parsed(given: object) -> list[Recorded]:
+    """Returns the records that a page sends; it has them from a notebook, which anybody may have written."""
+    try:
+        if not isinstance(given, list):
+            raise TypeError
+        return [
+            Recorded(
+                _of(str, one["lake"]),
+                _of(str, one["alias"]),
+                _of(int, one["snapshot"]),
+                _of(str, one["time"]),
+                tuple(_entry("table", entry) for entry in _of(list, one["tables"])),
+                tuple(_entry(_of(str, entry["kind"]), entry) for entry in _of(list, one.get("definitions", []))),
+            )
+            for one in given
+        ]
+    except (TypeError, KeyError, IndexError, AttributeError):
+        raise UsageError("The records of outputs have a form that this version does not know.") from None
+
+
+def _entry(kind: str, given: Mapping[str, object]) -> Entry:
+    if kind not in ("table", "view", "macro"):
+        raise TypeError
+    schema = tuple(_of(str, part) for part in _of(list, given["schema"]))
+    return Entry(kind, None if given["id"] is None else _of(int, given["id"]), schema, _of(str, given["name"]))
+
+
+def _of(kind: type[Any], value: object) -> Any:
+    if not isinstance(value, kind) or isinstance(value, bool) or (isinstance(value, int) and not 0 <= value < 1 << 62):
+        raise TypeError
+    return value
