@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from ducklake_lab.catalog.reader import first_snapshot_since
 from ducklake_lab.catalog.uri import parse_uri
 from ducklake_lab.errors import BindError, UnsupportedFeatureError, UsageError, did_you_mean
 from ducklake_lab.model.entries import Column
+from ducklake_lab.model.transforms import IN_SPARK
 from ducklake_lab.spark.overwriting import OPTION
 from ducklake_lab.transaction.batches import StreamBatch
 
@@ -38,16 +40,20 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "app_id": ("txnAppId",),
     "app_version": ("txnVersion",),
     "max_records_per_file": ("maxRecordsPerFile",),
-    "compression": (),
+    "compression": ("compression-codec",),
+    "merge_schema": ("mergeSchema", "merge-schema"),
+    "overwrite_schema": ("overwriteSchema",),
+    "replace_where": ("replaceWhere",),
+    "partition_by": ("partitionBy",),
     OPTION: (),
 }
 _FIRST = {name.casefold(): first for first, others in _NAMES.items() for name in (first, *others)}
 #: Options that Spark hands on with a stream's own.
 _SPARK = ("checkpointlocation", "queryname", "outputmode")
 #: Options of other formats that change what is written; `false` asks for nothing.
-_REFUSED = {
-    name.casefold(): name for name in ("mergeSchema", "overwriteSchema", "replaceWhere", "clusterByAuto", "dataChange")
-}
+_REFUSED = {name.casefold(): name for name in ("clusterByAuto", "dataChange", "optimizeWrite")}
+_NAME = r"`(?:[^`]|``)+`|[^`,()]+"
+_KEY = re.compile(rf"\s*(?:(\w+)\((?:\s*(\d+)\s*,)?\s*({_NAME})\s*\)|({_NAME}))\s*(?:,|$)")
 _CODECS = ("snappy", "zstd", "gzip", "lz4_raw", "brotli", "uncompressed")
 
 
@@ -81,6 +87,10 @@ class Writing:
         max_records: most rows of a file; None for no limit.
         compression: the codec of the files; None for the lake's own.
         overwriting: Spark's `partitionOverwriteMode`; None where the option is not given.
+        merge_schema: add columns that the rows have and the table lacks, and widen types.
+        overwrite_schema: an overwrite replaces the table's columns, too.
+        replace_where: a condition in Spark SQL; an overwrite replaces the rows for which it is true.
+        partition_by: the partition keys of a new table, as names of columns and the texts of transforms; None for none.
     """
 
     author: str | None = None
@@ -90,6 +100,30 @@ class Writing:
     max_records: int | None = None
     compression: str | None = None
     overwriting: str | None = None
+    merge_schema: bool = False
+    overwrite_schema: bool = False
+    replace_where: str | None = None
+    partition_by: tuple[tuple[str, str], ...] | None = None
+
+    def check(self, *, overwrite: bool) -> None:
+        """Raises for options that a write in this mode cannot follow.
+
+        Raises:
+            UsageError: an option needs an overwrite, or another one excludes it.
+        """
+        chosen = [
+            name
+            for name, given in (
+                ("overwriteSchema", self.overwrite_schema),
+                ("replaceWhere", self.replace_where is not None),
+                (f"{OPTION}=dynamic", (self.overwriting or "").casefold() == "dynamic"),
+            )
+            if given
+        ]
+        if len(chosen) > 1:
+            raise UsageError(f"{chosen[0]} and {chosen[1]} exclude each other; give one of them.")
+        if chosen and chosen[0] != f"{OPTION}=dynamic" and not overwrite:
+            raise UsageError(f'{chosen[0]} needs .mode("overwrite").')
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +133,7 @@ class Target:
     Attributes:
         at: a snapshot id, tag or time to read as of; None for the newest.
         columns: names of the columns to read; None for all.
-        filter_pushdown: skip files by the query's filters.
+        filter_pushdown: skip files by the query's filters, where Spark hands them on.
         change_feed: read the rows that snapshots changed.
         snapshots: the snapshots of a change feed; its start is the first snapshot that a stream reads.
         former_stream: a stream's name in earlier releases.
@@ -111,7 +145,7 @@ class Target:
     data_path: str | None = None
     at: int | datetime | str | None = None
     columns: tuple[str, ...] | None = None
-    filter_pushdown: bool = False
+    filter_pushdown: bool = True
     change_feed: bool = False
     snapshots: Range = field(default_factory=Range)
     former_stream: str | None = None
@@ -151,7 +185,7 @@ class Target:
             known.get("data_path"),
             at,
             columns,
-            _truth(known, "filter_pushdown"),
+            _truth(known, "filter_pushdown", default=True),
             change_feed,
             snapshots,
             known.get("stream_id") or known.get("checkpointlocation"),
@@ -219,7 +253,29 @@ def _writing(known: Mapping[str, str]) -> Writing:
         most if most is not None and most > 0 else None,
         codec,
         known.get(OPTION),
+        _truth(known, "merge_schema"),
+        _truth(known, "overwrite_schema"),
+        known.get("replace_where"),
+        _keys(known["partition_by"]) if "partition_by" in known else None,
     )
+
+
+def _keys(text: str) -> tuple[tuple[str, str], ...]:
+    """The partition keys of a text such as `day, bucket(16, id)`, each as a column and the text of a transform."""
+    found: list[tuple[str, str]] = []
+    rest = text
+    while rest.strip():
+        match = _KEY.match(rest)
+        if match is None:
+            raise UsageError(f'partitionBy is a list such as "day, bucket(16, id), months(at)", not {text}.')
+        name, count, inner, plain = match.groups()
+        column = (inner or plain).strip()
+        column = column[1:-1].replace("``", "`") if column.startswith("`") else column
+        folded = (name or "identity").casefold()
+        parts = IN_SPARK.get(folded, (f"{folded}({count})" if count else folded,))
+        found += [(column, part) for part in parts]
+        rest = rest[match.end() :]
+    return tuple(found)
 
 
 def _moment(known: Mapping[str, str]) -> int | datetime | str | None:
@@ -236,8 +292,8 @@ def _one_of(known: Mapping[str, str], by_id: str, by_time: str) -> int | datetim
     return _time(by_time, known[by_time]) if by_time in known else _integer(known, by_id)
 
 
-def _truth(known: Mapping[str, str], name: str) -> bool:
-    text = known.get(name, "false").casefold()
+def _truth(known: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    text = known.get(name, str(default)).casefold()
     if text not in ("true", "false"):
         raise UsageError(f'The option "{name}" is true or false, not {known[name]}.')
     return text == "true"

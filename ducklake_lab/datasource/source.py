@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import MutableMapping
 
 from pyspark.sql import datasource as ds
@@ -22,9 +23,18 @@ from ducklake_lab.datasource.writer import TableWriter
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.spark.types import table_schema
 
+#: The part of PySpark that a worker runs in which Spark hands on filters.
+_PUSHDOWN = "pyspark.sql.worker.data_source_pushdown_filters"
+
+
+def _hands_on_filters() -> bool:
+    """Whether Spark asks for a reader to give it filters; it refuses such a reader elsewhere where its setting is off."""
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return _PUSHDOWN in sys.modules or getattr(main, "name", None) == _PUSHDOWN
+
 
 class DuckLakeDataSource(DataSource):
-    """A table of a lake.
+    """A table of a lake. A write makes the table where it is not there.
 
     `.schema(…)` chooses columns by name; it cannot change their types. Case does not matter in names of options.
 
@@ -35,8 +45,8 @@ class DuckLakeDataSource(DataSource):
         columns: names of the columns to read, with commas between them.
         version or versionAsOf: read as of this snapshot id or tag.
         timestamp or timestampAsOf: read as of this time (ISO 8601, with its offset).
-        filter_pushdown: `true` skips files by the query's filters, where `spark.sql.python.filterPushdown.enabled` is
-            set; PySpark 4.1.
+        filter_pushdown: `false` reads files that the query's filters would skip. They do where
+            `spark.sql.python.filterPushdown.enabled` is set; PySpark 4.1.
         readChangeFeed: `true` reads the rows that snapshots changed: `snapshot_id`, `rowid`, `change_type` (insert, delete,
             update_preimage, update_postimage), then the columns of the last snapshot. One task pairs the updates.
         starting_version or startingVersion, startingTimestamp: the first snapshot of a change feed, or the first whose
@@ -49,6 +59,10 @@ class DuckLakeDataSource(DataSource):
         author, message, userMetadata: for the snapshot that a write becomes.
         txnAppId, txnVersion: a write with a version that is not above the application's last one changes nothing.
         maxRecordsPerFile, compression: of the written files.
+        mergeSchema: `true` adds columns that only the rows have, widens types, and fills columns that the rows lack.
+        overwriteSchema: `true` lets an overwrite replace the table's columns and partition keys.
+        replaceWhere: an overwrite replaces the rows for which this condition in Spark SQL is true.
+        partitionBy: the partition keys of a table that the write makes, such as `day, bucket(16, id)`.
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -76,7 +90,7 @@ class DuckLakeDataSource(DataSource):
         """A batch read."""
         if self._target.change_feed:
             return FeedReader(self._target)
-        if self._target.filter_pushdown:
+        if self._target.filter_pushdown and _hands_on_filters():
             from ducklake_lab.datasource.filtering import FilteringReader
 
             return FilteringReader(self._target, schema)

@@ -9,19 +9,13 @@ from typing import Any
 
 from ducklake_lab.errors import UnsupportedFeatureError, UsageError
 from ducklake_lab.model.quoting import path_title
+from ducklake_lab.model.transforms import IN_SPARK
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.spark_tables.describing import load
 from ducklake_lab.session.spark_tables.parts import Parts, RefusedError, Request, schema_of
 from ducklake_lab.session.transactions.rerunning import until_committed
 from ducklake_lab.sql import operations as op
 
-#: Spark's transforms of times, as the calendar parts that divide rows alike.
-_CALENDAR = {
-    "years": ("year",),
-    "months": ("year", "month"),
-    "days": ("year", "month", "day"),
-    "hours": ("year", "month", "day", "hour"),
-}
 #: Properties that Spark sets by itself.
 _OWN_PROPERTIES = ("provider", "owner", "comment", "is_managed_location", "external", "table_type", "collation")
 _LITERAL = re.compile(
@@ -226,7 +220,7 @@ def _keys(entry: Request) -> list[op.PartitionKey]:
         if len(arguments) != 2 or len(counts) != 1:
             raise UnsupportedFeatureError("Partitioning by a bucket of several columns is not supported.")
         return [op.PartitionKey(path[0], f"bucket({counts[0]})")]
-    return [op.PartitionKey(path[0], part) for part in _CALENDAR.get(transform, (transform,))]
+    return [op.PartitionKey(path[0], part) for part in IN_SPARK.get(transform, (transform,))]
 
 
 def drop_table(parts: Parts, request: Request) -> bool:
