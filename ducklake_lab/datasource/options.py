@@ -12,6 +12,7 @@ from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.lake import Lake, open_lake
 from ducklake_lab.catalog.reader import first_snapshot_since
 from ducklake_lab.catalog.uri import parse_uri
+from ducklake_lab.datasource.offsets import Limits
 from ducklake_lab.errors import BindError, UnsupportedFeatureError, UsageError, did_you_mean
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.transforms import IN_SPARK
@@ -45,6 +46,12 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "overwrite_schema": ("overwriteSchema",),
     "replace_where": ("replaceWhere",),
     "partition_by": ("partitionBy",),
+    "max_files_per_trigger": ("maxFilesPerTrigger", "streaming-max-files-per-micro-batch"),
+    "max_bytes_per_trigger": ("maxBytesPerTrigger",),
+    "max_rows_per_trigger": ("maxRowsPerTrigger", "streaming-max-rows-per-micro-batch"),
+    "ignore_deletes": ("ignoreDeletes",),
+    "ignore_changes": ("ignoreChanges",),
+    "skip_change_commits": ("skipChangeCommits",),
     OPTION: (),
 }
 _FIRST = {name.casefold(): first for first, others in _NAMES.items() for name in (first, *others)}
@@ -54,27 +61,34 @@ _SPARK = ("checkpointlocation", "queryname", "outputmode")
 _REFUSED = {name.casefold(): name for name in ("clusterByAuto", "dataChange", "optimizeWrite")}
 _NAME = r"`(?:[^`]|``)+`|[^`,()]+"
 _KEY = re.compile(rf"\s*(?:(\w+)\((?:\s*(\d+)\s*,)?\s*({_NAME})\s*\)|({_NAME}))\s*(?:,|$)")
+_COUNT = re.compile(r"(\d+)", re.ASCII)
+#: Bytes as Spark writes them, such as `10m`.
+_SIZE = re.compile(r"(\d+)(?:([kmgt])?b?)", re.ASCII | re.IGNORECASE)
 _CODECS = ("snappy", "zstd", "gzip", "lz4_raw", "brotli", "uncompressed")
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range of snapshots, both bounds inclusive: ids, or times.
+    """A range of snapshots, both bounds inclusive: ids, tags, or times.
 
     Attributes:
-        start: None for no bound.
+        start: None for no bound; `latest` for the snapshot after the newest.
         end: None for the newest.
     """
 
-    start: int | datetime | None = None
-    end: int | datetime | None = None
+    start: int | datetime | str | None = None
+    end: int | datetime | str | None = None
 
     def first(self, lake: Lake) -> int | None:
         """The id of the first snapshot; None for no bound."""
-        if not isinstance(self.start, datetime):
+        if self.start is None or isinstance(self.start, int):
             return self.start
         with lake.connect() as connection:
-            return first_snapshot_since(connection, lake.instant(self.start))
+            if isinstance(self.start, datetime):
+                return first_snapshot_since(connection, lake.instant(self.start))
+            if self.start.casefold() == "latest":
+                return lake.snapshot(connection).snapshot_id + 1
+            return lake.snapshot(connection, self.start).snapshot_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +151,10 @@ class Target:
         change_feed: read the rows that snapshots changed.
         snapshots: the snapshots of a change feed; its start is the first snapshot that a stream reads.
         former_stream: a stream's name in earlier releases.
+        limits: of one batch of a stream.
+        ignore_deletes: a stream passes over snapshots that only delete rows.
+        ignore_changes: a stream passes over all deletions, and reads new versions of updated rows.
+        skip_changes: a stream passes over snapshots that delete or update rows, with what they insert.
     """
 
     uri: str
@@ -150,6 +168,10 @@ class Target:
     snapshots: Range = field(default_factory=Range)
     former_stream: str | None = None
     writing: Writing = field(default_factory=Writing)
+    limits: Limits = field(default_factory=Limits)
+    ignore_deletes: bool = False
+    ignore_changes: bool = False
+    skip_changes: bool = False
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Target:
@@ -166,11 +188,11 @@ class Target:
             raise UsageError(
                 'format("ducklake") needs a lake and a table: .option("table", "main.flights").load("ducklake:x.ducklake").'
             )
-        at = _moment(known)
+        at = _moment(known, "version", "timestamp")
         schema, _, table = name.rpartition(".")
         snapshots = Range(
-            _one_of(known, "starting_version", "starting_timestamp"),
-            _one_of(known, "ending_version", "ending_timestamp"),
+            _moment(known, "starting_version", "starting_timestamp"),
+            _moment(known, "ending_version", "ending_timestamp"),
         )
         change_feed = _truth(known, "change_feed")
         if snapshots.end is not None and not change_feed:
@@ -190,6 +212,10 @@ class Target:
             snapshots,
             known.get("stream_id") or known.get("checkpointlocation"),
             _writing(known),
+            Limits(*(_limit(known, f"max_{unit}_per_trigger") for unit in ("files", "bytes", "rows"))),
+            _truth(known, "ignore_deletes"),
+            _truth(known, "ignore_changes"),
+            _truth(known, "skip_change_commits"),
         )
 
     @contextmanager
@@ -278,11 +304,21 @@ def _keys(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _moment(known: Mapping[str, str]) -> int | datetime | str | None:
-    """The snapshot to read: a number is an id, another text a tag."""
-    version = known.get("version")
-    if version is None or "timestamp" in known or version.strip().lstrip("+-").isdecimal():
-        return _one_of(known, "version", "timestamp")
+def _limit(known: Mapping[str, str], name: str) -> int | None:
+    text = known.get(name)
+    if text is None:
+        return None
+    match = _SIZE.fullmatch(text.strip()) if "bytes" in name else _COUNT.fullmatch(text.strip())
+    if match is None or int(match[1]) < 1:
+        raise UsageError(f'The option "{name}" is a number above 0, not {text}.')
+    return int(match[1]) * (1 << 10 * " kmgt".index((match[2] or " ").casefold()) if "bytes" in name else 1)
+
+
+def _moment(known: Mapping[str, str], by_id: str, by_time: str) -> int | datetime | str | None:
+    """A snapshot: a number is an id, another text a tag."""
+    version = known.get(by_id)
+    if version is None or by_time in known or version.strip().lstrip("+-").isdecimal():
+        return _one_of(known, by_id, by_time)
     return version
 
 

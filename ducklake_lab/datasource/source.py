@@ -15,10 +15,10 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from ducklake_lab.datasource.change_feed import FeedReader
+from ducklake_lab.datasource.change_feed import FeedReader, schema_of_feed
 from ducklake_lab.datasource.options import Target, chosen_columns
 from ducklake_lab.datasource.reader import TableReader
-from ducklake_lab.datasource.stream import TableStreamReader
+from ducklake_lab.datasource.stream import FeedStreamReader, TableStreamReader
 from ducklake_lab.datasource.writer import TableWriter
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.spark.types import table_schema
@@ -49,9 +49,15 @@ class DuckLakeDataSource(DataSource):
             `spark.sql.python.filterPushdown.enabled` is set; PySpark 4.1.
         readChangeFeed: `true` reads the rows that snapshots changed: `snapshot_id`, `rowid`, `change_type` (insert, delete,
             update_preimage, update_postimage), then the columns of the last snapshot. One task pairs the updates.
-        starting_version or startingVersion, startingTimestamp: the first snapshot of a change feed, or the first whose
-            inserted rows a stream reads; a stream reads all rows by default.
+        starting_version or startingVersion, startingTimestamp: the first snapshot of a change feed, or the first that a
+            stream reads: an id, a tag, or `latest` for the one after the newest. A stream begins with the table as it
+            is by default.
         endingVersion, endingTimestamp: the last snapshot of a change feed, inclusive; the newest by default.
+        maxFilesPerTrigger, maxBytesPerTrigger, maxRowsPerTrigger: limits of a stream's batch, from PySpark 4.2 on. Files
+            are read whole, and so are the snapshots of a change feed.
+        ignoreDeletes, ignoreChanges, skipChangeCommits: what a stream does with snapshots that delete rows, which stop it
+            by default: pass over those that only delete, read the new versions of updated rows, or leave such
+            snapshots out.
         stream_id: only to continue a stream that had this option under an earlier release. A stream is known by the
             id that Spark keeps in its checkpoint, so that no batch is committed twice.
         partitionOverwriteMode: `static` replaces all rows, `dynamic` those of the partitions that receive rows; by
@@ -78,7 +84,7 @@ class DuckLakeDataSource(DataSource):
         """The table's columns at the snapshot that is read."""
         target = self._target
         if target.change_feed:
-            return FeedReader(target).schema()
+            return schema_of_feed(target)
         with target.open() as lake, lake.connect() as connection:
             state = lake.state(connection, lake.snapshot(connection, target.at))
             columns = state.table(target.schema, target.table).columns
@@ -89,7 +95,7 @@ class DuckLakeDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         """A batch read."""
         if self._target.change_feed:
-            return FeedReader(self._target)
+            return FeedReader(self._target, schema)
         if self._target.filter_pushdown and _hands_on_filters():
             from ducklake_lab.datasource.filtering import FilteringReader
 
@@ -97,7 +103,9 @@ class DuckLakeDataSource(DataSource):
         return TableReader(self._target, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """A read of the rows that each snapshot inserts."""
+        """A read of the rows that each snapshot inserts, or of all that it changes."""
+        if self._target.change_feed:
+            return FeedStreamReader(self._target, schema)
         return TableStreamReader(self._target, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
