@@ -228,6 +228,11 @@ class Target:
             lake.database.dispose()
 
 
+def option_names() -> list[str]:
+    """The names of all options, others for one option included."""
+    return [name for first, others in _NAMES.items() for name in (first, *others)]
+
+
 def chosen_columns(columns: tuple[Column, ...], names: tuple[str, ...], table: str) -> tuple[Column, ...]:
     """The columns of a table with these names, in the order of the names.
 
@@ -257,8 +262,7 @@ def _known(options: Mapping[str, str]) -> dict[str, str]:
         elif key in _SPARK:
             known[key] = value
         else:
-            names = [name for first, others in _NAMES.items() for name in (first, *others)]
-            raise UsageError(f'format("ducklake") has no option "{name}".{did_you_mean(name, names)}')
+            raise UsageError(f'format("ducklake") has no option "{name}".{did_you_mean(name, option_names())}')
     return known
 
 
