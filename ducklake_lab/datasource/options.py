@@ -19,7 +19,7 @@ from ducklake_lab.model.transforms import IN_SPARK
 from ducklake_lab.spark.overwriting import OPTION
 from ducklake_lab.transaction.batches import StreamBatch
 
-#: Options by their first name, each with the names that users of Delta know.
+#: Options by their first name, each with the names that users of Delta and Iceberg know.
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "path": (),
     "uri": (),
@@ -49,9 +49,9 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "max_files_per_trigger": ("maxFilesPerTrigger", "streaming-max-files-per-micro-batch"),
     "max_bytes_per_trigger": ("maxBytesPerTrigger",),
     "max_rows_per_trigger": ("maxRowsPerTrigger", "streaming-max-rows-per-micro-batch"),
-    "ignore_deletes": ("ignoreDeletes",),
+    "ignore_deletes": ("ignoreDeletes", "streaming-skip-delete-snapshots"),
     "ignore_changes": ("ignoreChanges",),
-    "skip_change_commits": ("skipChangeCommits",),
+    "skip_change_commits": ("skipChangeCommits", "streaming-skip-overwrite-snapshots"),
     OPTION: (),
 }
 _FIRST = {name.casefold(): first for first, others in _NAMES.items() for name in (first, *others)}

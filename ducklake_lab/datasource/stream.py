@@ -35,7 +35,7 @@ else:
     try:
         from pyspark.sql.streaming import datasource as streaming
         from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
-    except ModuleNotFoundError:
+    except ImportError:
         streaming = None
 
         class SupportsTriggerAvailableNow:

@@ -68,6 +68,39 @@ def test_complete_mode_replaces_the_rows(lake: SparkLake, streams: Streams) -> N
     assert lake.reference("SELECT k, count FROM counts ORDER BY k") == [(0, 17), (1, 18), (2, 16)]
 
 
+def test_triggers_and_batches_of_a_function(lake: SparkLake, streams: Streams) -> None:
+    lake.session.sql("INSERT INTO t SELECT range, 7 FROM range(200, 220)")
+
+    def save(batch: Any, number: int) -> None:
+        for _ in range(2):  # as Spark may
+            batch.write.format("ducklake").options(table="saved", txnAppId="q", txnVersion=str(number)).mode(
+                "append"
+            ).save(lake.uri)
+
+    def check(name: str, rows: int) -> None:
+        assert lake.reference(f"SELECT count(*), count(DISTINCT i) FROM {name}") == [(rows, rows)]
+
+    query = (
+        streams.read(maxFilesPerTrigger="1")
+        .writeStream.foreachBatch(save)
+        .option("checkpointLocation", f"{streams.folder}/saved")
+        .trigger(processingTime="0 seconds")
+        .start()
+    )
+    try:
+        query.processAllAvailable()
+        check("saved", 70)
+        lake.session.sql("INSERT INTO t VALUES (300, 1)")
+        query.processAllAvailable()
+        check("saved", 71)
+    finally:
+        query.stop()
+    # one batch, whatever the limits
+    once = streams.read(maxFilesPerTrigger="1").writeStream.option("checkpointLocation", f"{streams.folder}/once")
+    once.trigger(once=True).toTable("lake.main.once").awaitTermination()
+    check("once", 71)
+
+
 def test_what_a_stream_by_name_cannot(lake: SparkLake, streams: Streams, spark: Any) -> None:
     lake.session.sql('CREATE TABLE "a.b" AS SELECT 1 AS i')
     for options, message in (

@@ -111,6 +111,17 @@ def test_files_that_are_merged_between_two_parts_are_an_error(lake: SourceLake) 
         run.ids()
 
 
+def test_names_that_users_of_iceberg_know(lake: SourceLake) -> None:
+    run = Run(lake, **{"streaming-max-files-per-micro-batch": "3", "streaming-skip-overwrite-snapshots": "true"})
+    assert [len(ids) for ids in run.ids()] == [60, 21]
+    lake.sql("UPDATE t SET i = -1 WHERE i = 3", "INSERT INTO t VALUES (100)")
+    assert run.ids() == [[100]]
+    run = Run(lake, **{"streaming-max-rows-per-micro-batch": "1", "streaming-skip-delete-snapshots": "true"})
+    run.ids()
+    lake.sql("DELETE FROM t WHERE i = 100", "INSERT INTO t VALUES (101)")
+    assert run.ids() == [[101]]
+
+
 def test_limits_need_pyspark_4_2(lake: SourceLake) -> None:
     with pytest.raises(UnsupportedFeatureError, match=r"from PySpark 4\.2"):
         Run(lake, maxFilesPerTrigger="1").reader().latestOffset()

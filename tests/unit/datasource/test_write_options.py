@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date, datetime
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import types as T
 
@@ -161,6 +162,15 @@ def test_conditions_that_spark_may_read_otherwise_are_refused(tmp_path: Path, wh
     lake = SourceLake.new(tmp_path, "CREATE TABLE t (id BIGINT, name VARCHAR)")
     with pytest.raises(UnsupportedFeatureError, match="compare columns with constants"):
         lake.writer("id bigint, name string", "overwrite", replaceWhere=where)
+
+
+def test_names_that_users_of_iceberg_know(tmp_path: Path) -> None:
+    lake = SourceLake.new(tmp_path, "CREATE TABLE t (id BIGINT)")
+    options = {"merge-schema": "true", "compression-codec": "gzip"}
+    lake.write("id bigint, n int", [(1, 2)], **options)
+    assert lake.read() == [(1, 2)]
+    (file,) = lake.folder.rglob("*.parquet")
+    assert pq.read_metadata(file).row_group(0).column(0).compression == "GZIP"
 
 
 def test_options_that_exclude_each_other(tmp_path: Path) -> None:

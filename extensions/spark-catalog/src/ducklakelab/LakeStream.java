@@ -24,20 +24,27 @@ final class LakeStream {
   private LakeStream() {}
 
   static MicroBatchStream read(LakeTable table, CaseInsensitiveStringMap options, String checkpoint) {
-    SupportsRead source = (SupportsRead) source(table.schema());
-    return source.newScanBuilder(complete(table, options, "read")).build().toMicroBatchStream(checkpoint);
+    CaseInsensitiveStringMap known = complete(table, options, "read");
+    return ((SupportsRead) source(table, table.schema())).newScanBuilder(known).build().toMicroBatchStream(checkpoint);
   }
 
   static StreamingWrite write(LakeTable table, LogicalWriteInfo info, boolean truncate) {
-    SupportsWrite source = (SupportsWrite) source(info.schema());
-    WriteBuilder builder = source.newWriteBuilder(new Info(info, complete(table, info.options(), "write")));
+    CaseInsensitiveStringMap known = complete(table, info.options(), "write");
+    WriteBuilder builder = ((SupportsWrite) source(table, info.schema())).newWriteBuilder(new Info(info, known));
     return (truncate ? ((SupportsTruncate) builder).truncate() : builder).build().toStreaming();
   }
 
-  private static Table source(StructType schema) {
-    SparkSession session = SparkSession.active();
-    TableProvider provider = DataSource.lookupDataSourceV2("ducklake", session.sessionState().conf()).get();
-    return provider.getTable(schema, new Transform[0], Map.of());
+  /** Returns the table of the format that the user's session knows; a query's own session may be older than that. */
+  private static Table source(LakeTable table, StructType schema) {
+    SparkSession active = SparkSession.active();
+    SparkSession user = table.bridge.user();
+    SparkSession.setActiveSession(user);
+    try {
+      TableProvider provider = DataSource.lookupDataSourceV2("ducklake", user.sessionState().conf()).get();
+      return provider.getTable(schema, new Transform[0], Map.of());
+    } finally {
+      SparkSession.setActiveSession(active);
+    }
   }
 
   /** Returns the options of a query, and those that name the table. */
