@@ -67,7 +67,7 @@ class TableReader(ds.DataSourceReader):
 
 def _is_compared_alike(predicate: Predicate, table: Table) -> bool:
     """Whether Spark and DuckDB agree for which values of a column a predicate is true."""
-    assert not isinstance(predicate, And | Or)  # filters are of one column
+    assert not isinstance(predicate, And | Or)  # each filter names one column
     column = table.column(predicate.column[0]) if len(predicate.column) == 1 else None
     if column is None or not (column.type in COMPARED_ALIKE or column.data_type.decimal is not None):
         return False

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import sqlalchemy as sa
 from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
@@ -45,7 +44,7 @@ else:
 class _Moment:
     """The table at a snapshot, while the lake is open."""
 
-    def __init__(self, target: Target, lake: Lake, connection: sa.Connection, snapshot: int | None) -> None:
+    def __init__(self, target: Target, lake: Lake, connection: Any, snapshot: int | None) -> None:
         self.lake, self.connection = lake, connection
         self.state: CatalogState = lake.state(connection, lake.snapshot(connection, snapshot))
         self.table: Table = self.state.table(target.schema, target.table)
@@ -274,7 +273,7 @@ class TableStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
         with self._target.open() as lake, lake.connect() as connection:
             return lake.snapshot(connection).snapshot_id
 
-    def _check_kept(self, connection: sa.Connection, first: Offset, last: Offset) -> None:
+    def _check_kept(self, connection: Any, first: Offset, last: Offset) -> None:
         if first.snapshot == NOTHING:
             return
         unread = first.snapshot + (first.files is None), last.snapshot

@@ -60,6 +60,20 @@ def test_a_stream_goes_from_table_to_table(lake: SparkLake, streams: Streams) ->
     assert lake.reference("SELECT max(author) FROM ducklake_snapshots('l')") == [("Ada",)]
 
 
+def test_a_new_table_has_the_defaults_of_the_old_one(lake: SparkLake, streams: Streams) -> None:
+    lake.session.sql(
+        r"CREATE OR REPLACE TABLE t (i BIGINT DEFAULT 7, s VARCHAR DEFAULT 'a\''b', d DATE DEFAULT '2026-01-02')"
+    )
+    lake.session.sql("INSERT INTO t (i) VALUES (1)")
+    streams.run(streams.read(), "copied")
+    lake.sql("INSERT INTO lake.main.copied (s) VALUES ('x')", "INSERT INTO lake.main.copied (i) VALUES (2)")
+    assert lake.reference("SELECT i, s, d = DATE '2026-01-02' FROM copied ORDER BY i") == [
+        (1, r"a\'b", True),
+        (2, r"a\'b", True),
+        (7, "x", True),
+    ]
+
+
 def test_complete_mode_replaces_the_rows(lake: SparkLake, streams: Streams) -> None:
     counts = streams.read().groupBy("k").count()
     streams.run(counts, "counts", "complete")
@@ -126,10 +140,11 @@ def test_views_are_read_in_duckdbs_meaning(lake: SparkLake) -> None:
 
 
 def test_options_of_queries_are_followed_or_refused(lake: SparkLake) -> None:
+    runs: list[tuple[Any, str]]
     table, rows = "lake.main.t", lake.spark.range(3).selectExpr("id AS i", "id AS k")
     assert lake.spark.read.option("VERSIONASOF", "1").table(table).count() == 50
     before = lake.snapshot()
-    for run, message in (
+    runs = [
         (lambda: lake.spark.read.option("readChangeFeed", "true").table(table).count(), r"own table \.changes"),
         (lambda: lake.spark.read.option("versoinAsOf", "1").table(table).count(), "Did you mean versionAsOf"),
         (lambda: rows.writeTo(table).option("mergeSchema", "true").append(), "mergeSchema is not supported"),
@@ -139,7 +154,8 @@ def test_options_of_queries_are_followed_or_refused(lake: SparkLake) -> None:
             lambda: rows.write.option("partitionOverwriteMode", "dynamic").mode("overwrite").insertInto(table),
             "overwritePartitions",
         ),
-    ):
+    ]
+    for run, message in runs:
         with pytest.raises(Exception, match=message):
             run()
     assert lake.snapshot() == before

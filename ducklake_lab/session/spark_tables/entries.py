@@ -24,6 +24,9 @@ _LITERAL = re.compile(
     re.IGNORECASE,
 )
 
+#: The default of another table, as `default_sql` spells it.
+_KNOWN = re.compile(r"CAST\('(?P<text>(?:[^'\\]|\\['\\])*)' AS (?P<type>[^']+)\)")
+
 # Namespaces
 
 
@@ -182,8 +185,15 @@ def _check_free(parts: Parts, request: Request) -> None:
 
 def _column(column: Request) -> op.ColumnDef:
     text = column.get("default")
-    default = None if text is None else _default(text, column["name"])
+    default = None if text is None else _default(text, column["name"], column["type"])
     return op.ColumnDef(column["name"], _type(column["type"]), column.get("nullable", True), default)
+
+
+def _spark_name(kind: str) -> str:
+    """Returns Spark's name of a type that is given in JSON."""
+    from ducklake_lab.spark.types import spark_type
+
+    return spark_type(_type(kind)).simpleString()
 
 
 def _type(text: str) -> DataType:
@@ -192,8 +202,11 @@ def _type(text: str) -> DataType:
     return from_json(text)
 
 
-def _default(text: str, column: str) -> str | None:
-    """Returns the value of a literal.
+def _default(text: str, column: str, kind: str | None = None) -> str | None:
+    """Returns the value of a literal, or of a default that another table has.
+
+    Args:
+        kind: the column's type in JSON.
 
     Raises:
         UnsupportedFeatureError: it is an expression.
@@ -201,6 +214,9 @@ def _default(text: str, column: str) -> str | None:
     if text.strip().casefold() == "null":
         return None
     found = _LITERAL.fullmatch(text.strip())
+    known = _KNOWN.fullmatch(text.strip()) if kind is not None else None
+    if known is not None and kind is not None and known["type"] == _spark_name(kind):
+        return re.sub(r"\\(.)", r"\1", known["text"])
     if found is None:
         raise UnsupportedFeatureError(
             f"DEFAULT {text} of column {column} is not supported: give a number, a text or a truth value. "

@@ -17,7 +17,7 @@ if not hasattr(ds, "Filter"):
 from ducklake_lab.datasource.filtering import FilteringReader
 
 
-def _rows(lake: SourceLake, *filters: ds.Filter) -> list[object]:
+def _rows(lake: SourceLake, *filters: ds.Filter) -> list[str]:
     """The rows of the files that filters do not skip; Spark filters them again."""
     target = Target.of({"path": lake.uri, "table": "t"})
     with target.open() as open_lake, open_lake.connect() as connection:
