@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from weakref import WeakSet
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from ducklake_lab.datasource.source import DuckLakeDataSource
@@ -25,6 +26,11 @@ def register(spark: SparkSession) -> SparkSession:
     """Registers `format("ducklake")` with a SparkSession, once: Spark takes a second for it."""
     if spark not in _registered:
         packages.send(spark)
-        spark.dataSource.register(DuckLakeDataSource)
+        try:
+            spark.dataSource.register(DuckLakeDataSource)
+        except AnalysisException as error:
+            # PySpark 4.0 replaces no format that it found by itself
+            if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+                raise
         _registered.add(spark)
     return spark

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import date, datetime, time
 from decimal import Decimal
+from math import isfinite
 
 from pyspark.sql import datasource as ds
 
@@ -34,15 +35,19 @@ class FilteringReader(EntryReader):
 def _predicate(pushed: ds.Filter) -> Predicate | None:
     """Translate a pushed filter into a predicate that can skip files; None for filters that cannot."""
     op = _COMPARISONS.get(type(pushed))
-    if op is not None and isinstance(pushed.value, _VALUES):  # type: ignore[attr-defined]
+    if op is not None and _is_constant(pushed.value):  # type: ignore[attr-defined]
         return Comparison(pushed.attribute, op, _constant(pushed.value))  # type: ignore[attr-defined]
-    if isinstance(pushed, ds.In) and all(isinstance(value, _VALUES) for value in pushed.value):
+    if isinstance(pushed, ds.In) and all(map(_is_constant, pushed.value)):
         return InList(pushed.attribute, tuple(map(_constant, pushed.value)))
     if isinstance(pushed, ds.IsNull | ds.IsNotNull):
         return NullTest(pushed.attribute, isinstance(pushed, ds.IsNull))
     if isinstance(pushed, ds.StringStartsWith):
         return StartsWith(pushed.attribute, pushed.value)
     return None
+
+
+def _is_constant(value: object) -> bool:
+    return isinstance(value, _VALUES) and not (isinstance(value, float) and not isfinite(value))
 
 
 def _constant(value: object) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,12 +12,14 @@ from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.lake import Lake, open_lake
 from ducklake_lab.catalog.reader import first_snapshot_since
 from ducklake_lab.catalog.uri import parse_uri
+from ducklake_lab.datasource.offsets import Limits
 from ducklake_lab.errors import BindError, UnsupportedFeatureError, UsageError, did_you_mean
 from ducklake_lab.model.entries import Column
+from ducklake_lab.model.transforms import IN_SPARK
 from ducklake_lab.spark.overwriting import OPTION
 from ducklake_lab.transaction.batches import StreamBatch
 
-#: Options by their first name, each with the names that users of Delta know.
+#: Options by their first name, each with the names that users of Delta and Iceberg know.
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "path": (),
     "uri": (),
@@ -38,37 +41,54 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "app_id": ("txnAppId",),
     "app_version": ("txnVersion",),
     "max_records_per_file": ("maxRecordsPerFile",),
-    "compression": (),
+    "compression": ("compression-codec",),
+    "merge_schema": ("mergeSchema", "merge-schema"),
+    "overwrite_schema": ("overwriteSchema",),
+    "replace_where": ("replaceWhere",),
+    "partition_by": ("partitionBy",),
+    "max_files_per_trigger": ("maxFilesPerTrigger", "streaming-max-files-per-micro-batch"),
+    "max_bytes_per_trigger": ("maxBytesPerTrigger",),
+    "max_rows_per_trigger": ("maxRowsPerTrigger", "streaming-max-rows-per-micro-batch"),
+    "ignore_deletes": ("ignoreDeletes", "streaming-skip-delete-snapshots"),
+    "ignore_changes": ("ignoreChanges",),
+    "skip_change_commits": ("skipChangeCommits", "streaming-skip-overwrite-snapshots"),
     OPTION: (),
 }
 _FIRST = {name.casefold(): first for first, others in _NAMES.items() for name in (first, *others)}
 #: Options that Spark hands on with a stream's own.
 _SPARK = ("checkpointlocation", "queryname", "outputmode")
 #: Options of other formats that change what is written; `false` asks for nothing.
-_REFUSED = {
-    name.casefold(): name for name in ("mergeSchema", "overwriteSchema", "replaceWhere", "clusterByAuto", "dataChange")
-}
+_REFUSED = {name.casefold(): name for name in ("clusterByAuto", "dataChange", "optimizeWrite")}
+_NAME = r"`(?:[^`]|``)+`|[^`,()]+"
+_KEY = re.compile(rf"\s*(?:(\w+)\((?:\s*(\d+)\s*,)?\s*({_NAME})\s*\)|({_NAME}))\s*(?:,|$)")
+_COUNT = re.compile(r"(\d+)", re.ASCII)
+#: Bytes as Spark writes them, such as `10m`.
+_SIZE = re.compile(r"(\d+)(?:([kmgt])?b?)", re.ASCII | re.IGNORECASE)
 _CODECS = ("snappy", "zstd", "gzip", "lz4_raw", "brotli", "uncompressed")
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """A range of snapshots, both bounds inclusive: ids, or times.
+    """A range of snapshots, both bounds inclusive: ids, tags, or times.
 
     Attributes:
-        start: None for no bound.
+        start: None for no bound; `latest` for the snapshot after the newest.
         end: None for the newest.
     """
 
-    start: int | datetime | None = None
-    end: int | datetime | None = None
+    start: int | datetime | str | None = None
+    end: int | datetime | str | None = None
 
     def first(self, lake: Lake) -> int | None:
         """The id of the first snapshot; None for no bound."""
-        if not isinstance(self.start, datetime):
+        if self.start is None or isinstance(self.start, int):
             return self.start
         with lake.connect() as connection:
-            return first_snapshot_since(connection, lake.instant(self.start))
+            if isinstance(self.start, datetime):
+                return first_snapshot_since(connection, lake.instant(self.start))
+            if self.start.casefold() == "latest":
+                return lake.snapshot(connection).snapshot_id + 1
+            return lake.snapshot(connection, self.start).snapshot_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +101,10 @@ class Writing:
         max_records: most rows of a file; None for no limit.
         compression: the codec of the files; None for the lake's own.
         overwriting: Spark's `partitionOverwriteMode`; None where the option is not given.
+        merge_schema: add columns that the rows have and the table lacks, and widen types.
+        overwrite_schema: an overwrite replaces the table's columns, too.
+        replace_where: a condition in Spark SQL; an overwrite replaces the rows for which it is true.
+        partition_by: the partition keys of a new table, as names of columns and the texts of transforms; None for none.
     """
 
     author: str | None = None
@@ -90,6 +114,30 @@ class Writing:
     max_records: int | None = None
     compression: str | None = None
     overwriting: str | None = None
+    merge_schema: bool = False
+    overwrite_schema: bool = False
+    replace_where: str | None = None
+    partition_by: tuple[tuple[str, str], ...] | None = None
+
+    def check(self, *, overwrite: bool) -> None:
+        """Raises for options that a write in this mode cannot follow.
+
+        Raises:
+            UsageError: an option needs an overwrite, or another one excludes it.
+        """
+        chosen = [
+            name
+            for name, given in (
+                ("overwriteSchema", self.overwrite_schema),
+                ("replaceWhere", self.replace_where is not None),
+                (f"{OPTION}=dynamic", (self.overwriting or "").casefold() == "dynamic"),
+            )
+            if given
+        ]
+        if len(chosen) > 1:
+            raise UsageError(f"{chosen[0]} and {chosen[1]} exclude each other; give one of them.")
+        if chosen and chosen[0] != f"{OPTION}=dynamic" and not overwrite:
+            raise UsageError(f'{chosen[0]} needs .mode("overwrite").')
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +147,14 @@ class Target:
     Attributes:
         at: a snapshot id, tag or time to read as of; None for the newest.
         columns: names of the columns to read; None for all.
-        filter_pushdown: skip files by the query's filters.
+        filter_pushdown: skip files by the query's filters, where Spark hands them on.
         change_feed: read the rows that snapshots changed.
         snapshots: the snapshots of a change feed; its start is the first snapshot that a stream reads.
         former_stream: a stream's name in earlier releases.
+        limits: of one batch of a stream.
+        ignore_deletes: a stream passes over snapshots that only delete rows.
+        ignore_changes: a stream passes over all deletions, and reads new versions of updated rows.
+        skip_changes: a stream passes over snapshots that delete or update rows, with what they insert.
     """
 
     uri: str
@@ -111,11 +163,15 @@ class Target:
     data_path: str | None = None
     at: int | datetime | str | None = None
     columns: tuple[str, ...] | None = None
-    filter_pushdown: bool = False
+    filter_pushdown: bool = True
     change_feed: bool = False
     snapshots: Range = field(default_factory=Range)
     former_stream: str | None = None
     writing: Writing = field(default_factory=Writing)
+    limits: Limits = field(default_factory=Limits)
+    ignore_deletes: bool = False
+    ignore_changes: bool = False
+    skip_changes: bool = False
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Target:
@@ -132,11 +188,11 @@ class Target:
             raise UsageError(
                 'format("ducklake") needs a lake and a table: .option("table", "main.flights").load("ducklake:x.ducklake").'
             )
-        at = _moment(known)
+        at = _moment(known, "version", "timestamp")
         schema, _, table = name.rpartition(".")
         snapshots = Range(
-            _one_of(known, "starting_version", "starting_timestamp"),
-            _one_of(known, "ending_version", "ending_timestamp"),
+            _moment(known, "starting_version", "starting_timestamp"),
+            _moment(known, "ending_version", "ending_timestamp"),
         )
         change_feed = _truth(known, "change_feed")
         if snapshots.end is not None and not change_feed:
@@ -151,11 +207,15 @@ class Target:
             known.get("data_path"),
             at,
             columns,
-            _truth(known, "filter_pushdown"),
+            _truth(known, "filter_pushdown", default=True),
             change_feed,
             snapshots,
             known.get("stream_id") or known.get("checkpointlocation"),
             _writing(known),
+            Limits(*(_limit(known, f"max_{unit}_per_trigger") for unit in ("files", "bytes", "rows"))),
+            _truth(known, "ignore_deletes"),
+            _truth(known, "ignore_changes"),
+            _truth(known, "skip_change_commits"),
         )
 
     @contextmanager
@@ -166,6 +226,11 @@ class Target:
             yield lake
         finally:
             lake.database.dispose()
+
+
+def option_names() -> list[str]:
+    """The names of all options, others for one option included."""
+    return [name for first, others in _NAMES.items() for name in (first, *others)]
 
 
 def chosen_columns(columns: tuple[Column, ...], names: tuple[str, ...], table: str) -> tuple[Column, ...]:
@@ -197,8 +262,7 @@ def _known(options: Mapping[str, str]) -> dict[str, str]:
         elif key in _SPARK:
             known[key] = value
         else:
-            names = [name for first, others in _NAMES.items() for name in (first, *others)]
-            raise UsageError(f'format("ducklake") has no option "{name}".{did_you_mean(name, names)}')
+            raise UsageError(f'format("ducklake") has no option "{name}".{did_you_mean(name, option_names())}')
     return known
 
 
@@ -219,14 +283,46 @@ def _writing(known: Mapping[str, str]) -> Writing:
         most if most is not None and most > 0 else None,
         codec,
         known.get(OPTION),
+        _truth(known, "merge_schema"),
+        _truth(known, "overwrite_schema"),
+        known.get("replace_where"),
+        _keys(known["partition_by"]) if "partition_by" in known else None,
     )
 
 
-def _moment(known: Mapping[str, str]) -> int | datetime | str | None:
-    """The snapshot to read: a number is an id, another text a tag."""
-    version = known.get("version")
-    if version is None or "timestamp" in known or version.strip().lstrip("+-").isdecimal():
-        return _one_of(known, "version", "timestamp")
+def _keys(text: str) -> tuple[tuple[str, str], ...]:
+    """The partition keys of a text such as `day, bucket(16, id)`, each as a column and the text of a transform."""
+    found: list[tuple[str, str]] = []
+    rest = text
+    while rest.strip():
+        match = _KEY.match(rest)
+        if match is None:
+            raise UsageError(f'partitionBy is a list such as "day, bucket(16, id), months(at)", not {text}.')
+        name, count, inner, plain = match.groups()
+        column = (inner or plain).strip()
+        column = column[1:-1].replace("``", "`") if column.startswith("`") else column
+        folded = (name or "identity").casefold()
+        parts = IN_SPARK.get(folded, (f"{folded}({count})" if count else folded,))
+        found += [(column, part) for part in parts]
+        rest = rest[match.end() :]
+    return tuple(found)
+
+
+def _limit(known: Mapping[str, str], name: str) -> int | None:
+    text = known.get(name)
+    if text is None:
+        return None
+    match = _SIZE.fullmatch(text.strip()) if "bytes" in name else _COUNT.fullmatch(text.strip())
+    if match is None or int(match[1]) < 1:
+        raise UsageError(f'The option "{name}" is a number above 0, not {text}.')
+    return int(match[1]) * (1 << 10 * " kmgt".index((match[2] or " ").casefold()) if "bytes" in name else 1)
+
+
+def _moment(known: Mapping[str, str], by_id: str, by_time: str) -> int | datetime | str | None:
+    """A snapshot: a number is an id, another text a tag."""
+    version = known.get(by_id)
+    if version is None or by_time in known or version.strip().lstrip("+-").isdecimal():
+        return _one_of(known, by_id, by_time)
     return version
 
 
@@ -236,8 +332,8 @@ def _one_of(known: Mapping[str, str], by_id: str, by_time: str) -> int | datetim
     return _time(by_time, known[by_time]) if by_time in known else _integer(known, by_id)
 
 
-def _truth(known: Mapping[str, str], name: str) -> bool:
-    text = known.get(name, "false").casefold()
+def _truth(known: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    text = known.get(name, str(default)).casefold()
     if text not in ("true", "false"):
         raise UsageError(f'The option "{name}" is true or false, not {known[name]}.')
     return text == "true"

@@ -12,7 +12,8 @@ from pyspark.sql.types import StructType
 from ducklake_lab.datasource.options import Target, chosen_columns
 from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.errors import UsageError
-from ducklake_lab.model.predicates import And, Predicate
+from ducklake_lab.model.entries import Table
+from ducklake_lab.model.predicates import COMPARED_ALIKE, And, InList, NullTest, Or, Predicate, StartsWith
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.spark.frames import arrow_for_spark
@@ -54,13 +55,28 @@ class EntryReader(ds.DataSourceReader):
         with target.open() as lake, lake.connect() as connection:
             state = lake.state(connection, lake.snapshot(connection, target.at))
             table = state.table(target.schema, target.table)
-            predicate = And(tuple(self.predicates)) if self.predicates else None
+            known = tuple(found for found in self.predicates if _is_compared_alike(found, table))
+            predicate = And(known) if known else None
             return split(plan_scan(lake, connection, state, table, predicate=predicate), self._schema)
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         """Runs in a Python worker."""
         assert isinstance(partition, PlanPartition)  # partitions() made it
         return partition.read()
+
+
+def _is_compared_alike(predicate: Predicate, table: Table) -> bool:
+    """Whether Spark and DuckDB agree for which values of a column a predicate is true."""
+    assert not isinstance(predicate, And | Or)  # each filter names one column
+    column = table.column(predicate.column[0]) if len(predicate.column) == 1 else None
+    if column is None or not (column.type in COMPARED_ALIKE or column.data_type.decimal is not None):
+        return False
+    if isinstance(predicate, NullTest):
+        return True
+    if isinstance(predicate, StartsWith):
+        return column.type == "varchar"
+    values = predicate.values if isinstance(predicate, InList) else (predicate.value,)
+    return all(isinstance(value, str) == (column.type == "varchar") for value in values)
 
 
 def selected(plan: ScanPlan, schema: StructType) -> ScanPlan:

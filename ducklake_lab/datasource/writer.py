@@ -10,16 +10,12 @@ from pyspark import TaskContext
 from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
-from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.datasource.options import Target
+from ducklake_lab.datasource.preparing import Source, prepare, sources
+from ducklake_lab.datasource.replacing import Replaced
 from ducklake_lab.duckdb.casting import cast_columns
-from ducklake_lab.errors import (
-    BindError,
-    CommitUnknownError,
-    TransactionConflictError,
-    UsageError,
-    did_you_mean,
-)
+from ducklake_lab.errors import CommitUnknownError, TransactionConflictError, UsageError
+from ducklake_lab.files.deletes import restamped
 from ducklake_lab.files.options import WriteOptions, write_options
 from ducklake_lab.files.partition_overwrite import check_overwritable, overwrite_partitions
 from ducklake_lab.files.writer import write_rows
@@ -62,30 +58,34 @@ class TableWriting:
     def __init__(self, target: Target, schema: StructType, overwrite: bool) -> None:
         if target.at is not None:
             raise UsageError("A lake is written at its newest snapshot; leave out version and timestamp.")
+        target.writing.check(overwrite=overwrite)
         self._target = target
+        self._schema = schema
         self._overwrite = overwrite
-        with target.open(read_only=False) as lake, lake.connect() as connection:
-            lake.check_writable()
-            state = lake.state(connection, lake.snapshot(connection))
-            self._table: Table = state.table(target.schema, target.table)
-            self._folder: str = lake.folder(state, self._table)
-            options = write_options(lake.options(connection), self._table)
-            codec = target.writing.compression
-            self._options: WriteOptions = (
-                replace(options, compression=codec, compression_level=None) if codec else options
-            )
-        self._places: list[int] = _places(self._table, schema.names)
+        with target.open(read_only=False) as lake:
+            transaction = Transaction(lake)  # never committed: the tasks need the table as it will be
+            base = transaction.state.find_table(target.schema, target.table)
+            self._table: Table = prepare(transaction, target, schema, overwrite=overwrite)
+            self._folder: str = lake.folder(transaction.state, self._table)
+            options = write_options(transaction.options, self._table)
+        codec = target.writing.compression
+        self._options: WriteOptions = replace(options, compression=codec, compression_level=None) if codec else options
+        self._sources: list[Source] = sources(self._table, schema.names, fill=target.writing.merge_schema)
+        condition = target.writing.replace_where
+        self._replaced = Replaced.of(condition, base or self._table) if condition is not None else None
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> ds.WriterCommitMessage:
         """Runs in a Python worker. The files belong to nobody until they are committed."""
         begin_task()
         written: list[WrittenFile] = []
+        types = {column.name: column.data_type for column in self._table.columns}
         try:
             for batches in _chunks(iterator):
-                rows = pa.Table.from_batches(batches).select(self._places)
-                names = [column.name for column in self._table.columns]
-                types = {column.name: column.data_type for column in self._table.columns}
-                typed = cast_columns(rows.rename_columns(names), types)
+                rows = pa.Table.from_batches(batches)
+                values = [source.values(rows, kind) for source, kind in zip(self._sources, types.values(), strict=True)]
+                typed = cast_columns(pa.table(values, list(types)), types)
+                if self._replaced is not None:
+                    self._replaced.check(typed)
                 most = self._target.writing.max_records or max(typed.num_rows, 1)
                 for start in range(0, typed.num_rows, most):
                     written += write_rows(self._table, typed.slice(start, most), self._folder, self._options)
@@ -97,7 +97,7 @@ class TableWriting:
     def _commit(self, messages: Sequence[ds.WriterCommitMessage | None], batch: StreamBatch | None) -> None:
         files = files_of(messages)
         with self._target.open(read_only=False) as lake:
-            transaction = Transaction(lake)
+            transaction = Transaction(lake, restamp=restamped)
             notes = self._target.writing
             batch = batch or notes.batch
             transaction.author, transaction.message, transaction.extra_info = (
@@ -111,7 +111,7 @@ class TableWriting:
                         check_not_committed(connection, batch)
                     transaction.batch = batch
                     transaction.extra_info = transaction.extra_info or batch.extra_info
-                self._stage(lake, transaction, files, _mode(self._target, messages))
+                self._stage(transaction, files, _mode(self._target, messages))
                 commit(transaction)
             except CommitUnknownError:
                 raise
@@ -122,19 +122,39 @@ class TableWriting:
                 if not isinstance(error, BatchCommittedError):
                     raise
 
-    def _stage(self, lake: Lake, transaction: Transaction, files: Sequence[WrittenFile], mode: OverwriteMode) -> None:
-        table = transaction.state.tables.get(self._table.table_id)
-        if table is None or table.columns != self._table.columns or table.partition != self._table.partition:
-            name = f"{self._target.schema}.{self._target.table}"
-            raise TransactionConflictError(f"{name} was altered or dropped while rows were written to it; write again.")
-        if self._overwrite and mode == "dynamic":
-            overwrite_partitions(transaction, table, files, self._options)
-        elif self._overwrite:
-            with lake.connect() as connection:
-                plan = plan_scan(lake, connection, transaction.state, table)
-            row_ids = plan.inlined.rows.column(ROW_ID).to_pylist() if plan.inlined is not None else []
-            transaction.truncate(table, [file.data_file.data_file_id for file in plan.files], row_ids)
+    def _stage(self, transaction: Transaction, files: Sequence[WrittenFile], mode: OverwriteMode) -> None:
+        target = self._target
+        base = transaction.state.find_table(target.schema, target.table)
+        table = prepare(transaction, target, self._schema, overwrite=self._overwrite, uuid=self._table.uuid)
+        if not self._is_planned(transaction, table):
+            raise TransactionConflictError(
+                f"{target.schema}.{target.table} was altered or dropped while rows were written to it; write again."
+            )
+        if self._overwrite and base is not None and transaction.is_committed(table):
+            if self._replaced is not None:
+                self._replaced.delete(transaction, base, self._folder, self._options)
+            elif mode == "dynamic":
+                overwrite_partitions(transaction, base, files, self._options)
+            else:
+                self._truncate(transaction, base)
         transaction.append_files(table, files)
+
+    def _is_planned(self, transaction: Transaction, table: Table) -> bool:
+        """Whether the files fit the table as it is now."""
+        planned = self._table
+        same = not transaction.is_committed(planned) or table.table_id == planned.table_id
+        return (
+            same
+            and _shape(table) == _shape(planned)
+            and transaction.lake.folder(transaction.state, table) == self._folder
+        )
+
+    @staticmethod
+    def _truncate(transaction: Transaction, table: Table) -> None:
+        with transaction.lake.connect() as connection:
+            plan = plan_scan(transaction.lake, connection, transaction.base, table)
+        row_ids = plan.inlined.rows.column(ROW_ID).to_pylist() if plan.inlined is not None else []
+        transaction.truncate(table, [file.data_file.data_file_id for file in plan.files], row_ids)
 
     def _abort(self, messages: Sequence[ds.WriterCommitMessage | None]) -> None:
         # Spark calls this after a failed commit too, which has removed the files, or keeps them as it may have landed
@@ -200,14 +220,9 @@ def _chunks(batches: Iterator[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
         yield chunk
 
 
-def _places(table: Table, names: Sequence[str]) -> list[int]:
-    """Return the index of each of the table's columns among the rows' columns, found by name."""
-    given = {name.casefold(): index for index, name in enumerate(names)}
-    known = [column.name for column in table.columns]
-    for name in names:
-        if table.column(name) is None:
-            raise BindError(f'{table.name} has no column "{name}".{did_you_mean(name, known)}')
-    for name in known:
-        if name.casefold() not in given:
-            raise BindError(f'The rows have no column "{name}" of {table.name}; add it, NULL where there is no value.')
-    return [given[name.casefold()] for name in known]
+def _shape(table: Table) -> tuple[object, ...]:
+    """All of a table that its files depend on."""
+    parts = [(part.column_id, part.name, part.type) for part in table.all_columns()]
+    required = [not column.nulls_allowed for column in table.columns]
+    keys = table.partition.fields if table.partition is not None else ()
+    return parts, required, keys

@@ -2,19 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 
+from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.paths import hive_segment
-from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.catalog.versions.version import Version
+from ducklake_lab.errors import BindError, UnsupportedFeatureError
+from ducklake_lab.model.altering import existing
+from ducklake_lab.model.entries import Column, PartitionField, Table
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.transforms import Transform, Unknown, parse_transform
 
 #: The values of one file, one per partition key, as the catalog stores them.
 Values = tuple[str | None, ...]
+
+
+def partition_fields(table: Table, keys: Sequence[tuple[str, str]], version: Version) -> tuple[PartitionField, ...]:
+    """The partition keys of names of columns, each with the text of its transform.
+
+    Raises:
+        BindError: the table has no such column, or the transform takes none of its type.
+        UnsupportedFeatureError: the lake's version lacks the transform.
+    """
+    fields = []
+    for name, text in keys:
+        column = existing(table, name)
+        transform, kind = parse_transform(text), column.data_type
+        if transform.since is not None and not versions.is_since(version, transform.since):
+            raise UnsupportedFeatureError(
+                f"Partition transform {transform} is not supported: DuckLake {transform.since} brought it, "
+                f"and the lake is of version {version.name}."
+            )
+        if not transform.can_apply(kind):
+            raise BindError(f"{transform}({column.name}) is not possible for a column of type {kind.sql()}.")
+        fields.append(PartitionField(column.column_id, text))
+    return tuple(fields)
 
 
 def partition_keys(table: Table) -> list[tuple[Column, Transform]]:

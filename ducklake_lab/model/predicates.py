@@ -14,6 +14,11 @@ ColumnPath = tuple[str, ...]
 Operator = Literal["=", "<", "<=", ">", ">=", "!="]
 #: The operators with their sides exchanged.
 MIRRORED: dict[Operator, Operator] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+#: Types whose values Spark compares as DuckDB does, beside decimals; others are texts there, or rounded.
+COMPARED_ALIKE = frozenset(
+    "boolean int8 int16 int32 int64 uint8 uint16 uint32 uint64 float64 "
+    "varchar date timestamp timestamptz timestamp_s timestamp_ms".split()
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,7 @@ def install(spark: SparkSession, name: str, owner: Owner, describe: Describe) ->
     # Spark keeps a catalog with its first settings
     key = _keys.setdefault(spark, {}).setdefault(name, uuid4().hex)
     _owners[key] = owner
-    bridge.register(key, _Callback(spark, name, key, describe))
+    bridge.register(key, _Callback(spark, name, key, describe), spark._jsparkSession)
     bridge.install(spark._jsparkSession)
     spark.conf.set(_setting(name) + ".key", key)
     spark.conf.set(_setting(name), _CLASS)

@@ -129,10 +129,14 @@ class EntryChanges:
             self.state = self.state.without_macro(macro.macro_id)
         self.state = self.state.without_schema(schema.schema_id)
 
-    def create_table(self, schema: Schema, name: str, columns: Sequence[Column]) -> Table:
-        """Adds a table; `columns` are model Columns whose ids count from 1."""
+    def create_table(self, schema: Schema, name: str, columns: Sequence[Column], uuid: str | None = None) -> Table:
+        """Adds a table; `columns` are model Columns whose ids count from 1.
+
+        Args:
+            uuid: of the table; a new one by default.
+        """
         self.check_name_is_free(schema, name)
-        uuid = new_uuid()
+        uuid = uuid or new_uuid()
         table = Table(
             table_id=self.local_id(),
             uuid=uuid,

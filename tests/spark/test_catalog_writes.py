@@ -69,6 +69,8 @@ def test_overwrites_replace_what_they_name(lake: SparkLake) -> None:
     assert same(lake, "SELECT p, count(*) FROM {}t GROUP BY p ORDER BY p") == [(0, 250), (1, 10), (2, 250), (3, 250)]
     more.writeTo("lake.main.t").overwrite(F.col("k") < 500)
     assert same(lake, "SELECT count(*), min(k) FROM {}t") == [(395, 500)]
+    steps(lake, "INSERT INTO lake.main.t REPLACE WHERE k = 999 SELECT 999L AS k, 3L AS p")
+    assert same(lake, "SELECT count(*), max(p) FROM {}t WHERE k = 999") == [(1, 3)]
     steps(lake, "INSERT OVERWRITE lake.main.t SELECT k + 1, p FROM lake.main.t WHERE p = 3")
     assert same(lake, "SELECT count(*), min(k) FROM {}t") == [(125, 504)]
     more.write.insertInto("lake.main.t")

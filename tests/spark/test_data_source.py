@@ -207,7 +207,7 @@ def test_names_of_other_formats(uri: str, spark: SparkSession) -> None:
     assert sorted(map(tuple, feed.collect())) == sorted(expected)
     assert len(expected) > 1
     for options, message in (
-        ({"mergeSchema": "true"}, "does not support the option mergeSchema"),
+        ({"dataChange": "false", "clusterByAuto": "true"}, "does not support the option clusterByAuto"),
         ({"versionAsOf": "1", "timestampAsOf": moment.isoformat()}, "not both"),
         ({"version": "1", "versionAsOf": "2"}, "are the same"),
         ({"readChangeFeed": "true"}, "needs the option startingVersion"),

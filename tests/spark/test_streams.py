@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
@@ -39,11 +40,12 @@ class Pipeline:
         with dl.connect(self.target, alias="lake", data_path=data_path, engine="duckdb") as session:
             session.sql(statement)
 
-    def run(self, spark: SparkSession) -> None:
+    def run(self, spark: SparkSession, into: str = "t", **options: str) -> None:
         spark.dataSource.register(DuckLakeDataSource)
-        frame = spark.readStream.format("ducklake").option("table", "t").load(self.source)
-        stream = frame.writeStream.format("ducklake").options(table="t", path=self.target)
-        query = stream.option("checkpointLocation", str(self.checkpoint)).trigger(availableNow=True).start()
+        frame = spark.readStream.format("ducklake").options(table="t", **options).load(self.source)
+        stream = frame.writeStream.format("ducklake").options(table=into, path=self.target)
+        checkpoint = self.checkpoint if into == "t" else self.checkpoint.with_name(into)
+        query = stream.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
         query.awaitTermination()
 
     def forget_commit(self, batch: int) -> None:
@@ -90,6 +92,34 @@ def test_a_planned_batch_is_followed_by_the_rest(pipeline: Pipeline, spark: Spar
     pipeline.insert(3000, 7000)
     pipeline.run(spark)
     assert pipeline.rows() == (7000, 7000)
+
+
+def test_limited_batches_and_a_change_feed(pipeline: Pipeline, spark: SparkSession) -> None:
+    if pyspark.__version__ < "4.2":
+        pytest.skip("limits need PySpark 4.2")
+    for n in range(3):
+        pipeline.insert(1000 * n, 1000 * n + 1000)
+    pipeline.run(spark, maxFilesPerTrigger="1")
+    assert pipeline.rows() == (3000, 3000)
+    assert len(list((pipeline.checkpoint / "commits").glob("[0-9]*"))) == 3
+    # a batch that was committed and not noted
+    pipeline.forget_commit(2)
+    pipeline.run(spark, maxFilesPerTrigger="1")
+    assert pipeline.rows() == (3000, 3000)
+    with dl.connect(pipeline.source, engine="duckdb") as session:
+        session.sql("UPDATE t SET i = -i WHERE i BETWEEN 1 AND 10; DELETE FROM t WHERE i >= 2990")
+    with pytest.raises(Exception, match=r"deleted or updated rows of main\.t"):
+        pipeline.run(spark, maxFilesPerTrigger="1")
+    pipeline.on_target("CREATE TABLE feed (snapshot_id BIGINT, rowid BIGINT, change_type VARCHAR, i BIGINT)")
+    pipeline.run(spark, "feed", readChangeFeed="true", startingVersion="1", maxFilesPerTrigger="1")
+    with dl.connect(pipeline.target, engine="duckdb") as session:
+        found = session.sql("SELECT change_type, count(*), sum(i) FROM feed GROUP BY ALL ORDER BY ALL").fetchall()
+    assert found == [
+        ("delete", 10, sum(range(2990, 3000))),
+        ("insert", 3000, sum(range(3000))),
+        ("update_postimage", 10, -55),
+        ("update_preimage", 10, 55),
+    ]
 
 
 @pytest.mark.spark

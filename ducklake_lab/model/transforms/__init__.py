@@ -11,12 +11,30 @@ from ducklake_lab.model.transforms.epoch import EpochCount, EpochDay, EpochHour,
 from ducklake_lab.model.transforms.identity import Identity
 from ducklake_lab.model.transforms.transform import Transform, Unknown
 
-__all__ = ["TRANSFORMS", "Bucket", "CalendarPart", "EpochCount", "Identity", "Transform", "Unknown", "parse_transform"]
+__all__ = [
+    "IN_SPARK",
+    "TRANSFORMS",
+    "Bucket",
+    "CalendarPart",
+    "EpochCount",
+    "Identity",
+    "Transform",
+    "Unknown",
+    "parse_transform",
+]
 
 _WITHOUT_ARGUMENT = (Identity, Year, Month, Day, Hour, EpochYear, EpochMonth, EpochDay, EpochHour)
 
 #: Every transform there is, by name.
 TRANSFORMS: dict[str, type[Transform]] = {kind.name: kind for kind in (*_WITHOUT_ARGUMENT, Bucket)}
+
+#: Spark's transforms of times, as the calendar parts that divide rows alike.
+IN_SPARK = {
+    "years": ("year",),
+    "months": ("year", "month"),
+    "days": ("year", "month", "day"),
+    "hours": ("year", "month", "day", "hour"),
+}
 
 
 @lru_cache(maxsize=256)

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any
 from ducklake_lab.engine.turn import acting_for
 from ducklake_lab.errors import DuckLakeError, UnsupportedFeatureError, UsageError
 from ducklake_lab.session.names.attached_lakes import Lakes
-from ducklake_lab.session.spark_tables import calls, describing, entries, metadata_tables, reading, writing
+from ducklake_lab.session.spark_tables import (
+    calls,
+    describing,
+    entries,
+    metadata_tables,
+    query_options,
+    reading,
+    writing,
+)
 from ducklake_lab.session.spark_tables.parts import Parts, RefusedError, Request
 
 if TYPE_CHECKING:
@@ -43,14 +51,17 @@ def answer(parts: Parts, operation: str, request: dict[str, Any], frames: list[D
             writing.write(parts, request, frames)
             return None
         if operation == "scan":
-            token = request["table"]
-            return _metadata(parts, request) if "metadata" in token else reading.scan(parts, request)
+            query_options.check_read(request["options"])
+            return _rows(parts, request)
         return _ANSWERS[operation](parts, request)
 
 
-def _metadata(parts: Parts, request: Request) -> DataFrame:
-    columns = ("`" + name.replace("`", "``") + "`" for name in request["columns"])
-    return metadata_tables.frame(parts, request["table"]).select(*columns)
+def _rows(parts: Parts, request: Request) -> DataFrame:
+    token = request["table"]
+    if "metadata" not in token and "view" not in token:
+        return reading.scan(parts, request)
+    frame = metadata_tables.frame(parts, token) if "metadata" in token else describing.view_rows(parts, token)
+    return frame.select(*("`" + name.replace("`", "``") + "`" for name in request["columns"]))
 
 
 def describe_error(error: BaseException, operation: str) -> tuple[str, str]:
@@ -125,5 +136,8 @@ class Catalogs:
         Args:
             waiting: the thread that waits for the answer, if it is not this one.
         """
+        if operation == "stream":
+            # a query's own thread asks, and nobody waits for it
+            return query_options.stream(self._parts[alias], request)
         with acting_for(waiting):
             return answer(self._parts[alias], operation, request, frames)

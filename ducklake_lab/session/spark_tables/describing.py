@@ -13,6 +13,7 @@ from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.model.transforms import Bucket, parse_transform
 from ducklake_lab.session.spark_tables import metadata_tables
 from ducklake_lab.session.spark_tables.parts import Parts, RefusedError, Request, moment, schema_of, token_of
+from ducklake_lab.sql import parse
 
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import DataFrame
@@ -43,10 +44,12 @@ def load(parts: Parts, request: Request) -> dict[str, Any]:
             token = token_of(state, owner, at, pinned=True, number=0)
             token["metadata"] = name.casefold()
             return _frame_described(parts, request, token, metadata_tables.frame(parts, token))
-    if state.find_schema(schema_of(namespace)) is not None and state.find_view(schema_of(namespace), name) is not None:
-        raise UnsupportedFeatureError(
-            f"{name} is a view of the lake {parts.alias}, in SQL of DuckDB: read it by session.sql."
-        )
+    view = state.find_view(schema_of(namespace), name) if state.find_schema(schema_of(namespace)) is not None else None
+    if view is not None:
+        if at is not None:
+            raise UnsupportedFeatureError(f"AS OF is not supported on {name}, which is a view of {parts.alias}.")
+        token = {"schema": schema_of(namespace), "name": view.name, "view": True, "number": next(_numbers)}
+        return _frame_described(parts, request, token, view_rows(parts, token))
     raise RefusedError("no table", f"There is no table {name} in the lake {parts.alias}.")
 
 
@@ -81,10 +84,17 @@ def _described(
     }
 
 
+def view_rows(parts: Parts, token: Request) -> DataFrame:
+    """Returns the rows of a view as they are now; its SQL has DuckDB's meaning."""
+    (statement,) = parse(f"SELECT * FROM {quoted_path(parts.alias, token['schema'], token['name'])}")
+    return parts.statements.run_statement(statement).spark()
+
+
 def _frame_described(parts: Parts, request: Request, token: dict[str, Any], frame: DataFrame) -> dict[str, Any]:
+    name = quoted_path(parts.alias, token["schema"], token["name"])
     return {
         "token": token,
-        "name": ".".join((quoted_path(parts.alias, token["schema"], token["name"]), token["metadata"])),
+        "name": ".".join((name, token["metadata"])) if "metadata" in token else name,
         "columns": [{"name": field.name, "type": field.dataType.json()} for field in frame.schema.fields],
         "partitioning": [],
         "properties": {"provider": "ducklake"},

@@ -9,19 +9,13 @@ from typing import Any
 
 from ducklake_lab.errors import UnsupportedFeatureError, UsageError
 from ducklake_lab.model.quoting import path_title
+from ducklake_lab.model.transforms import IN_SPARK
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.spark_tables.describing import load
 from ducklake_lab.session.spark_tables.parts import Parts, RefusedError, Request, schema_of
 from ducklake_lab.session.transactions.rerunning import until_committed
 from ducklake_lab.sql import operations as op
 
-#: Spark's transforms of times, as the calendar parts that divide rows alike.
-_CALENDAR = {
-    "years": ("year",),
-    "months": ("year", "month"),
-    "days": ("year", "month", "day"),
-    "hours": ("year", "month", "day", "hour"),
-}
 #: Properties that Spark sets by itself.
 _OWN_PROPERTIES = ("provider", "owner", "comment", "is_managed_location", "external", "table_type", "collation")
 _LITERAL = re.compile(
@@ -29,6 +23,9 @@ _LITERAL = re.compile(
     r"|date\s*'(?P<date>\d{4}-\d\d-\d\d)'",
     re.IGNORECASE,
 )
+
+#: The default of another table, as `default_sql` spells it.
+_KNOWN = re.compile(r"CAST\('(?P<text>(?:[^'\\]|\\['\\])*)' AS (?P<type>[^']+)\)")
 
 # Namespaces
 
@@ -188,8 +185,15 @@ def _check_free(parts: Parts, request: Request) -> None:
 
 def _column(column: Request) -> op.ColumnDef:
     text = column.get("default")
-    default = None if text is None else _default(text, column["name"])
+    default = None if text is None else _default(text, column["name"], column["type"])
     return op.ColumnDef(column["name"], _type(column["type"]), column.get("nullable", True), default)
+
+
+def _spark_name(kind: str) -> str:
+    """Returns Spark's name of a type that is given in JSON."""
+    from ducklake_lab.spark.types import spark_type
+
+    return spark_type(_type(kind)).simpleString()
 
 
 def _type(text: str) -> DataType:
@@ -198,8 +202,11 @@ def _type(text: str) -> DataType:
     return from_json(text)
 
 
-def _default(text: str, column: str) -> str | None:
-    """Returns the value of a literal.
+def _default(text: str, column: str, kind: str | None = None) -> str | None:
+    """Returns the value of a literal, or of a default that another table has.
+
+    Args:
+        kind: the column's type in JSON.
 
     Raises:
         UnsupportedFeatureError: it is an expression.
@@ -207,6 +214,9 @@ def _default(text: str, column: str) -> str | None:
     if text.strip().casefold() == "null":
         return None
     found = _LITERAL.fullmatch(text.strip())
+    known = _KNOWN.fullmatch(text.strip()) if kind is not None else None
+    if known is not None and kind is not None and known["type"] == _spark_name(kind):
+        return re.sub(r"\\(.)", r"\1", known["text"])
     if found is None:
         raise UnsupportedFeatureError(
             f"DEFAULT {text} of column {column} is not supported: give a number, a text or a truth value. "
@@ -226,7 +236,7 @@ def _keys(entry: Request) -> list[op.PartitionKey]:
         if len(arguments) != 2 or len(counts) != 1:
             raise UnsupportedFeatureError("Partitioning by a bucket of several columns is not supported.")
         return [op.PartitionKey(path[0], f"bucket({counts[0]})")]
-    return [op.PartitionKey(path[0], part) for part in _CALENDAR.get(transform, (transform,))]
+    return [op.PartitionKey(path[0], part) for part in IN_SPARK.get(transform, (transform,))]
 
 
 def drop_table(parts: Parts, request: Request) -> bool:

@@ -11,6 +11,7 @@ from ducklake_lab.errors import UsageError
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.moments import Moment
 from ducklake_lab.model.predicates import (
+    COMPARED_ALIKE,
     MIRRORED,
     And,
     Comparison,
@@ -30,11 +31,6 @@ if TYPE_CHECKING:
 
 #: Operators by Spark's names.
 _COMPARISONS: dict[str, Operator] = {"=": "=", "<=>": "=", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "<>": "!="}
-#: Types whose values Spark compares as DuckDB does; others are texts there, or rounded.
-_COMPARABLE = frozenset(
-    "boolean int8 int16 int32 int64 uint8 uint16 uint32 uint64 float64 "
-    "varchar date timestamp timestamptz timestamp_s timestamp_ms".split()
-)
 _VALUES: dict[str, Callable[[str], object]] = {
     "boolean": lambda text: text == "true",
     **dict.fromkeys(("byte", "short", "integer", "long"), int),
@@ -86,7 +82,7 @@ def _predicate(entry: Request, table: Table) -> Predicate | None:
     column, *others = reversed(children) if exchanged else children or [{}]
     path = tuple(column.get("column", ()))
     found = table.column(path[0]) if len(path) == 1 else None
-    if found is None or not (found.type in _COMPARABLE or found.data_type.decimal is not None):
+    if found is None or not (found.type in COMPARED_ALIKE or found.data_type.decimal is not None):
         return None
     if operator in ("IS_NULL", "IS_NOT_NULL"):
         return NullTest(path, operator == "IS_NULL")

@@ -13,7 +13,7 @@ from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.quoting import quoted_path
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
-from ducklake_lab.session.spark_tables import entries
+from ducklake_lab.session.spark_tables import entries, query_options
 from ducklake_lab.session.spark_tables.parts import Parts, Request
 from ducklake_lab.session.spark_tables.reading import table_of
 from ducklake_lab.session.statements.dml import Matched
@@ -37,6 +37,7 @@ def write(parts: Parts, request: Request, frames: list[DataFrame]) -> None:
     Args:
         frames: the rows, and for an overwrite by a condition the rows that they replace.
     """
+    query_options.check_write(request["options"], request["mode"])
     until_committed(parts.transactions, partial(_attempt, parts, request, frames), reads=True)
 
 
@@ -57,6 +58,7 @@ def _attempt(parts: Parts, request: Request, frames: list[DataFrame]) -> None:
         else:
             _, table = table_of(parts, token)
             transaction.is_one_statement = is_own
+        query_options.note(request["options"], transaction)
         _MODES[request["mode"]](parts, transaction, table, request, rows)
 
 

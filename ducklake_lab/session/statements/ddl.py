@@ -9,17 +9,16 @@ import pyarrow as pa
 
 from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.duckdb import canonical
 from ducklake_lab.duckdb.casting import cast_columns, texts
 from ducklake_lab.errors import BindError, ConstraintError, EntryExistsError, UnsupportedFeatureError, did_you_mean
-from ducklake_lab.model.entries import Column, PartitionField, SortKey, Table
+from ducklake_lab.files.partitions import partition_fields
+from ducklake_lab.model import altering
+from ducklake_lab.model.entries import Column, SortKey, Table
 from ducklake_lab.model.quoting import path_parts, schema_path
-from ducklake_lab.model.transforms import parse_transform
 from ducklake_lab.model.types import NESTED
 from ducklake_lab.session.functions import options
 from ducklake_lab.session.names.attached_lakes import NamedEntry
-from ducklake_lab.session.statements import altering
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.bind.expansion import columns_of, renamed
@@ -118,7 +117,8 @@ class Ddl:
             transaction.drop_table(existing)
         table = transaction.create_table(schema, entry.name, columns)
         if partitioned_by:
-            fields = _partition_fields(table, partitioned_by, entry.lake.version)
+            keys = [(key.column, key.transform) for key in partitioned_by]
+            fields = partition_fields(table, keys, entry.lake.version)
             table = replace(table, partition=transaction.new_partition(fields))
             transaction.replace_table(table)
         return table
@@ -187,7 +187,8 @@ class Ddl:
                     )
                 return changed
             case op.SetPartitionedBy():
-                fields = _partition_fields(table, statement.keys, transaction.lake.version)
+                named = [(key.column, key.transform) for key in statement.keys]
+                fields = partition_fields(table, named, transaction.lake.version)
                 same = table.partition is not None and table.partition.fields == fields
                 return table if same else replace(table, partition=transaction.new_partition(fields))
             case op.ResetPartitionedBy():
@@ -265,19 +266,3 @@ def _sort_keys(table: Table, keys: Sequence[op.SortKey]) -> tuple[SortKey, ...]:
         hint = did_you_mean(unknown[0], (column.name for column in table.columns))
         raise BindError(f"{table.name} has no column {', '.join(dict.fromkeys(unknown))} to be sorted by.{hint}")
     return tuple(SortKey(canonical.expression_text(key.sql), key.direction, key.null_order) for key in keys)
-
-
-def _partition_fields(table: Table, keys: Sequence[op.PartitionKey], version: Version) -> tuple[PartitionField, ...]:
-    fields = []
-    for key in keys:
-        column = altering.existing(table, key.column)
-        transform, kind = parse_transform(key.transform), column.data_type
-        if transform.since is not None and not versions.is_since(version, transform.since):
-            raise UnsupportedFeatureError(
-                f"Partition transform {transform} is not supported: DuckLake {transform.since} brought it, "
-                f"and the lake is of version {version.name}."
-            )
-        if not transform.can_apply(kind):
-            raise BindError(f"{transform}({column.name}) is not possible for a column of type {kind.sql()}.")
-        fields.append(PartitionField(column.column_id, key.transform))
-    return tuple(fields)

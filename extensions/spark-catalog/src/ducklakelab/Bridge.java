@@ -25,15 +25,23 @@ public final class Bridge {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final Map<String, BiFunction<String, Object, Object>> SESSIONS = new ConcurrentHashMap<>();
 
+  private static final Map<String, SparkSession> USERS = new ConcurrentHashMap<>();
+
   private final String key;
 
   Bridge(String key) {
     this.key = key;
   }
 
-  /** Sets the function that answers for a catalog. */
-  public static void register(String key, BiFunction<String, Object, Object> answers) {
+  /** Sets the function that answers for a catalog, and the session of Spark that has it. */
+  public static void register(
+      String key, BiFunction<String, Object, Object> answers, org.apache.spark.sql.SparkSession user) {
     SESSIONS.put(key, answers);
+    USERS.put(key, (SparkSession) user);
+  }
+
+  SparkSession user() {
+    return USERS.get(key);
   }
 
   /** Notes the server of Python's commands before PySpark starts its callback server. */
@@ -43,6 +51,7 @@ public final class Bridge {
 
   public static void forget(String key) {
     SESSIONS.remove(key);
+    USERS.remove(key);
   }
 
   /** Adds the rule and the strategy to a running session, once. */

@@ -15,10 +15,14 @@ import org.apache.spark.sql.connector.read.Scan;
 import org.apache.spark.sql.connector.read.ScanBuilder;
 import org.apache.spark.sql.connector.read.SupportsPushDownRequiredColumns;
 import org.apache.spark.sql.connector.read.SupportsPushDownV2Filters;
+import org.apache.spark.sql.connector.read.streaming.MicroBatchStream;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /** The columns and conditions of a read. `ReadRule` replaces it; it reads nothing by itself. */
-record LakeScan(LakeTable table, StructType readSchema, List<ObjectNode> conditions) implements Scan {
+record LakeScan(
+    LakeTable table, StructType readSchema, List<ObjectNode> conditions, CaseInsensitiveStringMap options)
+    implements Scan {
 
   /** Returns the rows, with the columns of `readSchema`. */
   Dataset<Row> rows() {
@@ -27,6 +31,7 @@ record LakeScan(LakeTable table, StructType readSchema, List<ObjectNode> conditi
     request.set("columns", Bridge.texts(readSchema.fieldNames()));
     ArrayNode list = request.putArray("conditions");
     conditions.forEach(list::add);
+    request.set("options", Bridge.tree(options.asCaseSensitiveMap()));
     return table.bridge.rows("scan", request);
   }
 
@@ -41,13 +46,20 @@ record LakeScan(LakeTable table, StructType readSchema, List<ObjectNode> conditi
         "This SparkSession does not read lakes yet; call dl.spark_catalog with it first.");
   }
 
+  @Override
+  public MicroBatchStream toMicroBatchStream(String checkpoint) {
+    return LakeStream.read(table, options, checkpoint);
+  }
+
   static final class Builder implements ScanBuilder, SupportsPushDownV2Filters, SupportsPushDownRequiredColumns {
     private final LakeTable table;
     private final List<ObjectNode> conditions = new ArrayList<>();
+    private final CaseInsensitiveStringMap options;
     private StructType schema;
 
-    Builder(LakeTable table) {
+    Builder(LakeTable table, CaseInsensitiveStringMap options) {
       this.table = table;
+      this.options = options;
       this.schema = table.schema();
     }
 
@@ -71,7 +83,7 @@ record LakeScan(LakeTable table, StructType readSchema, List<ObjectNode> conditi
 
     @Override
     public Scan build() {
-      return new LakeScan(table, schema, conditions);
+      return new LakeScan(table, schema, conditions, options);
     }
 
     private static ObjectNode describe(Expression expression) {

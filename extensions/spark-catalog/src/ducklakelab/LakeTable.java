@@ -111,7 +111,9 @@ class LakeTable
         TableCapability.BATCH_WRITE,
         TableCapability.TRUNCATE,
         TableCapability.OVERWRITE_BY_FILTER,
-        TableCapability.OVERWRITE_DYNAMIC);
+        TableCapability.OVERWRITE_DYNAMIC,
+        TableCapability.MICRO_BATCH_READ,
+        TableCapability.STREAMING_WRITE);
   }
 
   @Override
@@ -136,13 +138,13 @@ class LakeTable
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new LakeScan.Builder(this);
+    return new LakeScan.Builder(this, options);
   }
 
   @Override
   public WriteBuilder newWriteBuilder(LogicalWriteInfo info) {
     check();
-    return new LakeWrite.Builder();
+    return new LakeWrite.Builder(this, info);
   }
 
   @Override

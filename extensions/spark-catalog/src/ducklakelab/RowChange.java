@@ -16,7 +16,7 @@ record RowChange(LakeTable table, RowLevelOperation.Command command) implements 
 
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
-    return new LakeScan.Builder(table);
+    return new LakeScan.Builder(table, options);
   }
 
   @Override

@@ -3,6 +3,7 @@ package ducklakelab;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
+import java.util.Map;
 import org.apache.spark.sql.catalyst.ProjectingInternalRow;
 import org.apache.spark.sql.catalyst.analysis.NamedRelation;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -68,6 +69,7 @@ final class WriteStrategy extends SparkStrategy {
     } else {
       throw new UnsupportedOperationException(plan.nodeName() + " is not supported on tables of a lake.");
     }
+    request.set("options", Bridge.tree(options(plan)));
     SparkPlan found =
         new ExecutedCommandExec(
             new InsertIntoDataSourceCommand(
@@ -80,6 +82,16 @@ final class WriteStrategy extends SparkStrategy {
     LogicalPlan copy = (LogicalPlan) query.clone();
     copy.setAnalyzed();
     return copy;
+  }
+
+  private static Map<String, String> options(LogicalPlan plan) {
+    scala.collection.immutable.Map<String, String> found =
+        plan instanceof AppendData append
+            ? append.writeOptions()
+            : plan instanceof OverwriteByExpression overwrite
+                ? overwrite.writeOptions()
+                : plan instanceof OverwritePartitionsDynamic dynamic ? dynamic.writeOptions() : null;
+    return found == null ? Map.of() : CollectionConverters.asJava(found);
   }
 
   private static LogicalPlan matching(DataSourceV2Relation relation, Expression condition) {
