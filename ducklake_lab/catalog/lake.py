@@ -49,7 +49,8 @@ class Lake:
     Attributes:
         alias: the name it is attached under.
         data_path: absolute path or URL of the data, ending in `/`.
-        at: the snapshot or aware time the lake was attached at, or None for the newest.
+        at: the snapshot it is pinned at, or the snapshot or aware time it was attached at, or None for the newest.
+        pinned: the name of the snapshot it is pinned at, as messages say it; None where it is not pinned.
         cache: what was read of the catalog.
         last_committed: the newest snapshot committed since it was attached, or None.
         metadata_name: the name its catalog database goes by in SQL.
@@ -76,22 +77,58 @@ class Lake:
         self.metadata_is_listed = options.metadata_catalog is not None
         self.database = database
         self.data_path = data_path
-        self.read_only = options.read_only or options.at is not None
-        self.at = options.at if options.at is None or isinstance(options.at, int) else self.instant(options.at)
+        self._is_read_only = options.read_only
+        self._attached_at = (
+            options.at if options.at is None or isinstance(options.at, int) else self.instant(options.at)
+        )
+        self.at: int | datetime | None = self._attached_at
+        self.pinned: str | None = None
         self._shared = threading.local()
         self.last_committed: int | None = None
         self.cache = CatalogCache(lambda: self.session.report is not None)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing can be written: it is attached read-only, or read as of a snapshot."""
+        return self._is_read_only or self.at is not None
+
+    def pin(self, at: int | datetime | date | str | None) -> Snapshot | None:
+        """Pins the lake at a snapshot, which all reads without a snapshot of their own see; None takes the pin away.
+
+        Args:
+            at: the snapshot's id, a time at which it was the newest, or its tag; resolved once, now.
+
+        Raises:
+            SnapshotNotFoundError: the snapshot does not exist.
+        """
+        if at is None:
+            self.at, self.pinned = self._attached_at, None
+            return None
+        with self.connect() as connection:
+            found = self.snapshot(connection, at)
+        self.at = found.snapshot_id
+        self.pinned = f"{at} (snapshot {found.snapshot_id})" if isinstance(at, str) else f"snapshot {found.snapshot_id}"
+        return found
+
+    def check_not_read_only(self) -> None:
+        """Raises TransactionError where the lake is attached read-only, as of a snapshot, or pinned at one."""
+        if self.pinned is not None:
+            raise TransactionError(
+                f"The lake {self.alias} is pinned at {self.pinned} and can only be read; session.pin(None) or "
+                "%ducklake pin --off unpins it."
+            )
+        if self.read_only:
+            how = f"at snapshot {self.at}" if self.at is not None else "read-only"
+            raise TransactionError(f"The lake {self.alias} is attached {how}; attach it again for writing.")
 
     def check_writable(self) -> None:
         """Raises where nothing can be committed to the lake.
 
         Raises:
-            TransactionError: it is attached read-only, or as of a snapshot.
+            TransactionError: it is attached read-only, or read as of a snapshot.
             CatalogVersionError: its catalog is not of the version that is written.
         """
-        if self.read_only:
-            how = f"at snapshot {self.at}" if self.at is not None else "read-only"
-            raise TransactionError(f"The lake {self.alias} is attached {how}; attach it again for writing.")
+        self.check_not_read_only()
         version = self.database.version
         if version is not None and not version.is_written:
             raise CatalogVersionError(

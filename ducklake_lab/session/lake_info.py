@@ -75,6 +75,30 @@ class LakeInfo:
         """
         return diff_current_lake(self._lakes, self._engine, start, end)
 
+    def pin(self, at: At, lake: str | None = None) -> Snapshot | None:
+        """Pins a lake at a snapshot, for all that this session reads of it, until `pin(None)`.
+
+        Queries, tables, listings and the default ends of diffs are as of the snapshot; a snapshot that a query or a call
+        names wins. Nothing can be written to the lake meanwhile. No snapshot is created.
+
+        Args:
+            at: the snapshot's id, a time at which it was the newest, or its tag, resolved once; None unpins the lake.
+            lake: its alias; the current lake by default.
+
+        Returns:
+            The snapshot it is pinned at; None where it is unpinned.
+
+        Raises:
+            SnapshotNotFoundError: the snapshot does not exist.
+            TransactionError: a transaction is open.
+        """
+        return self._lakes.pin(self._lakes.get(lake), at)
+
+    @property
+    def pinned(self) -> dict[str, str]:
+        """The names of the snapshots that lakes are pinned at, by alias of the lake."""
+        return {lake.alias: lake.pinned for lake in self._lakes if lake.pinned is not None}
+
     def tag(self, name: str, snapshot: int | None = None) -> int:
         """Tags a snapshot of the current lake, by default the newest, and returns its id. An existing tag moves.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.duckdb.casting import cast_columns
 from ducklake_lab.duckdb.handing import arrow_table, pandas_frame, python_rows
 from ducklake_lab.duckdb.zones import in_zone, process_time_zone
@@ -46,6 +47,7 @@ class RunInfo:
         placement: the engine for the rows; None without rows.
         counted: the word for the counted rows of a statement, e.g. `written`.
         uncommitted: the `snapshots` that were read with, or made by, changes of the open transaction.
+        pinned: the names of snapshots that lakes were pinned at when they were read, by the entry of `snapshots`.
     """
 
     snapshots: list[tuple[str, int]] = field(default_factory=list)
@@ -57,6 +59,13 @@ class RunInfo:
     placement: Placement | None = None
     counted: str = "changed"
     uncommitted: set[tuple[str, int]] = field(default_factory=set)
+    pinned: dict[tuple[str, int], str] = field(default_factory=dict)
+
+    def note_read(self, lake: Lake, snapshot_id: int, *, uncommitted: bool = False) -> None:
+        """Notes a snapshot of a lake that is read; see `note`."""
+        self.note(lake.alias, snapshot_id, uncommitted=uncommitted)
+        if lake.pinned is not None and lake.at == snapshot_id:
+            self.pinned[lake.alias, snapshot_id] = lake.pinned
 
     def note(self, lake: str, snapshot_id: int, *, uncommitted: bool = False) -> None:
         """Notes a snapshot that is read or made, and whether it includes uncommitted changes."""

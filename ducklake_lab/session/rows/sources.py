@@ -404,7 +404,7 @@ class Sources:
             )
             if not isinstance(found, FeedCall):
                 return InMemory(found)
-            info.note(found.lake.alias, self._lakes.state(found.lake, found.end).snapshot.snapshot_id)
+            info.note_read(found.lake, self._lakes.state(found.lake, found.end).snapshot.snapshot_id)
             return plan_call(self._lakes, found, virtual=source.virtual)
         match source.rows:
             case HandedInRows(rows=rows):
@@ -418,7 +418,7 @@ class Sources:
                 state = self.state(found)
                 scan = self._kept_scan(found, state, source)
                 snapshot_id, reads = state.snapshot.snapshot_id, self._lakes.reads
-                info.note(found.lake.alias, snapshot_id, uncommitted=reads.is_uncommitted(state))
+                info.note_read(found.lake, snapshot_id, uncommitted=reads.is_uncommitted(state))
                 info.add(scan.plan)
                 return scan
         raise AssertionError(source)  # the planner names no other rows

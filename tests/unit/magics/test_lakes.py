@@ -228,3 +228,20 @@ def test_passwords_are_not_shown(shell: InteractiveShell, tmp_path: Path, capsys
         printed = capsys.readouterr()
         assert "hunter2" not in printed.out + printed.err, cell
         assert printed.out.strip(), cell
+
+
+@pytest.mark.slow
+def test_pins(shell: InteractiveShell, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    ducklake_lab.load_ipython_extension(shell)
+    run(f"%ducklake connect ducklake:{tmp_path}/small.ducklake")
+    run("%%ducklake\nCREATE TABLE t AS SELECT 1 AS i; INSERT INTO t VALUES (2)")
+    run("%ducklake tag first 1")
+    assert "pinned at first (snapshot 1) · 1 schema · 1 table · 1 row" in repr(run("%ducklake pin first"))
+    assert run("%%ducklake\nSELECT count(*) FROM t").fetchall() == [(1,)]
+    assert "in use, pinned at first (snapshot 1)" in repr(run("%ducklake lakes"))
+    assert "pinned at first" in repr(run("%ducklake pin"))
+    assert not shell.run_cell("%%ducklake\nDELETE FROM t").success
+    assert not shell.run_cell("%ducklake pin 1 --off").success
+    assert "%ducklake pin --off unpins it" in capsys.readouterr().out
+    assert "snapshot 2" in repr(run("%ducklake pin --off"))
+    assert run("%%ducklake\nSELECT count(*) FROM t").fetchall() == [(2,)]
