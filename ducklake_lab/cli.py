@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ducklake_lab.cli_answers import Tools, add_commands, count
 from ducklake_lab.errors import DuckLakeError, TransactionError, UsageError
 from ducklake_lab.redaction import hide
 from ducklake_lab.version import __version__
@@ -167,8 +168,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     diff.add_argument("--revert", action="store_true", help="of --patch, the way back")
     diff.add_argument("--json", action="store_true", help="print JSON")
-    diff.add_argument("--rows", type=_count, default=20, metavar="N", help="changed rows printed at most (20)")
+    diff.add_argument("--rows", type=count, default=20, metavar="N", help="changed rows printed at most (20)")
     diff.add_argument("--exit-code", action="store_true", help="exit with 1 if anything differs, 0 if not, 2 on errors")
+    add_commands(add, Tools(_attach, _at, _write, _add_output, _limit, _printed))
     indexes = add(
         "indexes",
         "show indexes that make a large catalog quicker; --create makes them",
@@ -221,10 +223,7 @@ def _sql(given: argparse.Namespace) -> int:
     text = _statements(given.sql)
     with Session(engine=given.engine) as session:
         _attach(session, given, read_only=given.read_only)
-        at = given.at
-        if at is not None and _parsed(at) is not None:
-            at = _moment(at, session.current_snapshot().snapshot_id)
-        result = session.sql(text, at=at)
+        result = session.sql(text, at=_at(session, given.at))
         limit = _limit(given)
         _write(
             _printed(result, given.format, limit, lambda: summary(result, limit or LIMIT, "--format csv prints all"))
@@ -401,12 +400,6 @@ def _uri(given: str) -> str:
     return given if ":" in given else f"ducklake:{given}"
 
 
-def _count(given: str) -> int:
-    if not given.isdecimal():
-        raise argparse.ArgumentTypeError(f'takes a number of rows, 0 or more, not "{given}"')
-    return int(given)
-
-
 def _rows(given: str) -> int:
     if not given.isdecimal() or not int(given):
         raise argparse.ArgumentTypeError(f'takes a number of rows above 0, not "{given}"')
@@ -428,6 +421,12 @@ def _parsed(given: str) -> int | datetime | None:
         except ValueError:
             continue
     return None
+
+
+def _at(session: Session, given: str | None) -> int | datetime | str | None:
+    """A snapshot id, of which a negative one counts from the newest, a time or a tag; None for None."""
+    known = given is not None and _parsed(given) is not None
+    return _moment(str(given), session.current_snapshot().snapshot_id) if known else given
 
 
 def _moment(given: str, newest: int) -> int | datetime:

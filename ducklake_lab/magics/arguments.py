@@ -103,6 +103,15 @@ def parsers() -> dict[str, Parser]:
         "--patch", metavar="FILE", help="also write the SQL that makes the later state of the earlier one"
     )
     diff.add_argument("--revert", action="store_true", help="of --patch, the way back")
+    compare = add("compare", "what differs in a query's answers at two snapshots")
+    compare.add_argument("query", metavar="SQL", help="one query, in quotes")
+    compare.add_argument("start", metavar="A", help="the earlier snapshot: its id, a tag or a time")
+    compare.add_argument("end", metavar="B", nargs="?", help="the later one; the newest if left out")
+    compare.add_argument(
+        "--key", metavar="COLUMNS", help="pair rows by these columns, comma between; found if left out"
+    )
+    compare.add_argument("--rows", metavar="N", type=int, help="rows shown at most (50)")
+    compare.add_argument("--html", metavar="FILE", help="also write it to one self-contained HTML file")
     options = add("options", "options of the lake; set one by name and value")
     options.add_argument("name", metavar="NAME", nargs="?")
     options.add_argument("value", metavar="VALUE", nargs="?")

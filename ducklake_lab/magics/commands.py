@@ -255,6 +255,16 @@ class Commands:
             _say_written(given.patch)
         return diff
 
+    def _run_compare(self, given: argparse.Namespace) -> object:
+        key = [name.strip() for name in given.key.split(",")] if given.key else None
+        diff = self._session().compare(given.query, named_snapshot(given.start), _at(given.end), key=key)
+        if given.rows is not None:
+            diff = diff.showing(limit=given.rows)
+        if given.html:
+            diff.to_html(Path(given.html))
+            _say_written(given.html)
+        return diff
+
     def _is_snapshot(self, word: str) -> bool:
         """Whether the first word of a diff names a snapshot, not a table."""
         if not isinstance(named_snapshot(word), str):

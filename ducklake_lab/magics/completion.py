@@ -120,7 +120,7 @@ class MagicCompleter:
         return [], fragment
 
     def _values(self, option: str) -> Iterable[str]:
-        if option == "at":
+        if option in ("at", "compare"):
             found, _ = self._sql("FROM t AT (VERSION => ", 22)
             return [text.strip("'") for text, _ in found if " " not in text]
         session = self._session()

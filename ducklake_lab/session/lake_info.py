@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.snapshot_tags import read_tags
+from ducklake_lab.diff.answers import AnswerDiff
 from ducklake_lab.diff.lake import LakeDiff
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import TransactionError
@@ -15,6 +16,7 @@ from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.counts import TableCounts, table_counts
 from ducklake_lab.scan.history import lake_history
+from ducklake_lab.session.answers import compare_answers
 from ducklake_lab.session.health import Health, health_of
 from ducklake_lab.session.lake_diff import diff_current_lake
 from ducklake_lab.session.listings import History, Listing
@@ -98,6 +100,30 @@ class LakeInfo:
     def pinned(self) -> dict[str, str]:
         """The names of the snapshots that lakes are pinned at, by alias of the lake."""
         return {lake.alias: lake.pinned for lake in self._lakes if lake.pinned is not None}
+
+    def compare(
+        self,
+        query: str,
+        a: int | datetime | str,
+        b: At = None,
+        key: Sequence[str] | None = None,
+        params: Mapping[str, object] | None = None,
+    ) -> AnswerDiff:
+        """Returns the diff of a query's answers at two snapshots of the current lake.
+
+        Args:
+            query: one query in DuckDB's SQL. A snapshot that it names itself wins.
+            a: the earlier snapshot, by its id, a time or a tag.
+            b: the later one; the newest by default.
+            key: columns that pair rows. By default those of GROUP BY, else the first ones that are unique in both
+                answers; without any, rows are compared as wholes.
+            params: values of `:name` and `$name` parameters.
+
+        Raises:
+            UsageError: the text is not one query, or the key is not unique.
+            EntryNotFoundError: an answer has no column of the key.
+        """
+        return compare_answers(self._lakes, self.sql, query, a, b, key or (), params)
 
     def tag(self, name: str, snapshot: int | None = None) -> int:
         """Tags a snapshot of the current lake, by default the newest, and returns its id. An existing tag moves.

@@ -1,0 +1,85 @@
+"""The commands of `ducklake-lab` about answers of queries at several snapshots."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ducklake_lab.session import Session
+    from ducklake_lab.session.rows.result import Result
+
+#: Exit codes, as of the other commands.
+SAME, DIFFERENT = 0, 1
+_CODES = "Exit codes: 0 done, and nothing differs, 1 something differs, 2 an error, 130 stopped by Ctrl-C."
+_SNAPSHOT = "snapshot id, a tag or a time; negative counts from the newest"
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """Functions of the command that its subcommands share.
+
+    Attributes:
+        attach: attaches the lake that the words name to a session.
+        at: reads a snapshot id, time or tag.
+        write: prints texts.
+        add_output: adds the options of commands that print rows.
+        limit: rows to print at most.
+        printed: rows as text in the asked form.
+    """
+
+    attach: Callable[..., None]
+    at: Callable[[Session, str | None], Any]
+    write: Callable[[Iterable[str]], None]
+    add_output: Callable[..., None]
+    limit: Callable[[argparse.Namespace], int | None]
+    printed: Callable[[Result, str, int | None, Callable[[], str]], Iterator[str]]
+
+
+def add_commands(add: Callable[..., argparse.ArgumentParser], tools: Tools) -> None:
+    """Adds the commands.
+
+    Args:
+        add: makes the parser of a command, from its name, its help, its function and its examples.
+    """
+    compare = add(
+        "compare",
+        "show what differs in a query's answers at two snapshots",
+        lambda given: _compare(given, tools),
+        "lake.ducklake 'SELECT carrier, count(*) FROM flights GROUP BY ALL' 12 17",
+        "lake.ducklake 'SELECT count(*) FROM flights' -1 --json",
+    )
+    compare.epilog = f"{str(compare.epilog).partition('Exit codes')[0]}{_CODES}"
+    compare.add_argument("sql", metavar="SQL", help="one query in DuckDB's SQL")
+    compare.add_argument("start", metavar="A", help=f"the earlier {_SNAPSHOT}")
+    compare.add_argument("end", metavar="B", nargs="?", help="the later one; the newest if left out")
+    compare.set_defaults(optional=("end",))
+    compare.add_argument("--data-path", metavar="PATH", help="where the data is, if not where the catalog says")
+    compare.add_argument("--key", metavar="COLUMNS", help="pair rows by these columns, comma between")
+    compare.add_argument("--html", metavar="FILE", help="write one self-contained HTML file")
+    compare.add_argument("--json", action="store_true", help="print JSON")
+    compare.add_argument("--rows", type=count, default=20, metavar="N", help="changed rows printed at most (20)")
+
+
+def count(given: str) -> int:
+    """Reads a number of rows."""
+    if not given.isdecimal():
+        raise argparse.ArgumentTypeError(f'takes a number of rows, 0 or more, not "{given}"')
+    return int(given)
+
+
+def _compare(given: argparse.Namespace, tools: Tools) -> int:
+    from ducklake_lab.session import Session
+    from ducklake_lab.widgets.diff_text import text
+
+    with Session(engine="duckdb") as session:
+        tools.attach(session, given)
+        key = [name.strip() for name in given.key.split(",")] if given.key else None
+        start, end = tools.at(session, given.start), tools.at(session, given.end)
+        diff = session.compare(given.sql, start, end, key).showing(limit=given.rows)
+        if given.html:
+            diff.to_html(given.html)
+        tools.write([diff.to_json(given.rows) if given.json else text(diff), "\n"])
+        return SAME if diff.is_empty else DIFFERENT
