@@ -61,6 +61,19 @@ def add_commands(add: Callable[..., argparse.ArgumentParser], tools: Tools) -> N
     compare.add_argument("--html", metavar="FILE", help="write one self-contained HTML file")
     compare.add_argument("--json", action="store_true", help="print JSON")
     compare.add_argument("--rows", type=count, default=20, metavar="N", help="changed rows printed at most (20)")
+    when = add(
+        "when",
+        "list the snapshots at which the answer of a query changed, oldest first",
+        lambda given: _when(given, tools),
+        "lake.ducklake 'SELECT count(*) FROM flights WHERE dep_time IS NULL'",
+        "lake.ducklake 'SELECT max(dep_delay) FROM flights' --start 12 --json",
+    )
+    when.add_argument("sql", metavar="SQL", help="one query in DuckDB's SQL")
+    when.add_argument("--start", metavar="SNAPSHOT", help=f"the first {_SNAPSHOT}")
+    when.add_argument("--end", metavar="SNAPSHOT", help="the last one, inclusive; the newest if left out")
+    when.add_argument("--monotonic", action="store_true", help="an answer that was left never comes back: ask few")
+    when.add_argument("--data-path", metavar="PATH", help="where the data is, if not where the catalog says")
+    tools.add_output(when, "the first lines")
 
 
 def count(given: str) -> int:
@@ -83,3 +96,20 @@ def _compare(given: argparse.Namespace, tools: Tools) -> int:
             diff.to_html(given.html)
         tools.write([diff.to_json(given.rows) if given.json else text(diff), "\n"])
         return SAME if diff.is_empty else DIFFERENT
+
+
+def _when(given: argparse.Namespace, tools: Tools) -> int:
+    from ducklake_lab.session import Session
+    from ducklake_lab.widgets.html import counted
+
+    with Session(engine="duckdb") as session:
+        tools.attach(session, given)
+        found = session.when(given.sql, tools.at(session, given.start), tools.at(session, given.end), given.monotonic)
+        limit = tools.limit(given)
+
+        def footer() -> str:
+            more = "" if limit is None or len(found) <= limit else f"first {limit} of "
+            return f"{more}{counted(len(found), 'answer')}"
+
+        tools.write(tools.printed(found, given.format, limit, footer))
+    return SAME

@@ -200,10 +200,10 @@ class Aligned:
             raise UnsupportedFeatureError(
                 "Rows with a VARIANT or GEOMETRY are paired by columns; name some that are unique, with key=… or --key."
             )
-        gone = self._beyond(old, new)
-        return _with_ids(gone, 0), _with_ids(self._beyond(new, old), gone.num_rows)
+        gone = self.beyond(old, new)
+        return _with_ids(gone, 0), _with_ids(self.beyond(new, old), gone.num_rows)
 
-    def _beyond(self, mine: pa.Table, other: pa.Table) -> pa.Table:
+    def beyond(self, mine: pa.Table, other: pa.Table) -> pa.Table:
         """The rows that one side has more often than the other one."""
         later = range(len(self.columns) - self.only_before)
         listed = ", ".join(f"c{i}" for i in later)
@@ -257,3 +257,51 @@ def _side(rows: pa.Table, chosen: Sequence[tuple[DataType, int | None]]) -> pa.T
 def _with_ids(rows: pa.Table, first: int) -> pa.Table:
     ids = pa.array(range(first, first + rows.num_rows), pa.int64())
     return rows.add_column(0, pa.field("rid", pa.int64()), ids)
+
+
+def is_same(before: pa.Table, after: pa.Table) -> bool:
+    """Whether two answers have equal columns, and equal rows in any order."""
+    if before.num_rows != after.num_rows or _named(before) != _named(after):
+        return False
+    aligned = Aligned(_comparable(before), _comparable(after))
+    beyond: int = aligned.beyond(*aligned.sides).num_rows
+    return beyond == 0
+
+
+def _comparable(rows: pa.Table) -> pa.Table:
+    """The rows with texts in place of values that DuckDB does not group."""
+    kinds = [from_field(field) for field in rows.schema]
+    if not any(has_part(kind, _NO_KEYS) for kind in kinds):
+        return rows
+    names = [f"v{i}" for i in range(len(kinds))]
+    items = [f"CAST({n} AS VARCHAR) AS {n}" if has_part(k, _NO_KEYS) else n for n, k in zip(names, kinds, strict=True)]
+    found = engine.evaluate(f"SELECT {', '.join(items)} FROM t", {"t": rows.rename_columns(names)})
+    return found.rename_columns(distinct(rows.column_names))
+
+
+def in_one_column(answers: Sequence[pa.Table | None]) -> tuple[pa.ChunkedArray, pa.Field]:
+    """Answers as values of one type, in a column `answer`; NULL for None.
+
+    Each answer's only value; or a STRUCT, where no answer has several rows; or a LIST of STRUCT. They are DuckDB's texts
+    of that where the answers' columns, or their types, differ.
+    """
+    known = [answer for answer in answers if answer is not None]
+    one_row = all(answer.num_rows <= 1 for answer in known)
+    one_value = one_row and all(answer.num_columns == 1 for answer in known)
+    shown = "first(r.v)" if one_value else "first(r)" if one_row else "coalesce(list(r), [])"
+    if len({_form(answer, named=not one_value) for answer in known}) > 1:
+        shown = f"CAST({shown} AS VARCHAR)"
+    rows = {}
+    for i, answer in enumerate(answers):
+        if answer is not None:
+            names = ["v"] if one_value else distinct(answer.column_names)
+            rows[i] = engine.evaluate(f"SELECT {shown} AS answer FROM r", {"r": answer.rename_columns(names)})
+    field = next(iter(rows.values())).schema.field(0) if rows else pa.field("answer", pa.string())
+    nothing = pa.nulls(1, field.type)
+    parts = [rows[i].column(0).combine_chunks() if i in rows else nothing for i in range(len(answers))]
+    return pa.chunked_array(parts, field.type), field
+
+
+def _form(answer: pa.Table, *, named: bool) -> tuple[object, ...]:
+    kinds = [kind for _, kind in _named(answer).values()]
+    return (*kinds, *(answer.column_names if named else ()))

@@ -265,6 +265,9 @@ class Commands:
             _say_written(given.html)
         return diff
 
+    def _run_when(self, given: argparse.Namespace) -> object:
+        return self._session().when(given.query, _at(given.start), _at(given.end), given.monotonic)
+
     def _is_snapshot(self, word: str) -> bool:
         """Whether the first word of a diff names a snapshot, not a table."""
         if not isinstance(named_snapshot(word), str):

@@ -27,6 +27,7 @@ from ducklake_lab.session.names.system_tables import ViewComments
 from ducklake_lab.session.overview import TableInfo, all_tables, options_of
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.session.rows.sources import Sources
+from ducklake_lab.session.when import AnswerHistory
 from ducklake_lab.transaction.tagging import tag_snapshot, untag_snapshot
 
 
@@ -124,6 +125,38 @@ class LakeInfo:
             EntryNotFoundError: an answer has no column of the key.
         """
         return compare_answers(self._lakes, self.sql, query, a, b, key or (), params)
+
+    def when(
+        self,
+        query: str,
+        start: At = None,
+        end: At = None,
+        monotonic: bool = False,
+        params: Mapping[str, object] | None = None,
+    ) -> Result:
+        """Returns the snapshots of the current lake at which a query's answer changed, oldest first.
+
+        Only snapshots that changed rows or columns the query needs are asked: file lists, statistics and changed rows
+        prove the others. Answers are equal if they have equal rows, in any order.
+
+        Args:
+            query: one query in DuckDB's SQL, whose answer depends on the lake alone and has at most 10,000 rows.
+            start: the first snapshot, by its id, a time or a tag; by default the first that has the query's tables.
+            end: the last one, inclusive; the newest by default.
+            monotonic: an answer that was left never comes back, so that few snapshots need be asked.
+            params: values of `:name` and `$name` parameters.
+
+        Returns:
+            snapshot_id, time, author, message and answer; the first line is the answer at the start. An answer is its
+            only value, a STRUCT of its only row, or a LIST of STRUCT; text, where its columns changed; NULL at snapshots
+            without a table or column of the query.
+
+        Raises:
+            EntryNotFoundError, BindError: no snapshot has the tables and columns of the query.
+            UnsupportedFeatureError: the answer differs by run, as that of `random()` does.
+        """
+        history = AnswerHistory(self._lakes, self._sources, self._engine, self.sql, query, params)
+        return history.result(start, end, monotonic=monotonic)
 
     def tag(self, name: str, snapshot: int | None = None) -> int:
         """Tags a snapshot of the current lake, by default the newest, and returns its id. An existing tag moves.

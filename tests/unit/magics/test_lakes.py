@@ -264,3 +264,15 @@ def test_compares_answers(shell: InteractiveShell, run: Run, tmp_path: Path, cap
     assert not shell.run_cell("%%ducklake --compare 1 2 --at 1\nFROM t").success
     shown = capsys.readouterr().out
     assert "--compare needs two values: --compare A B" in shown and "does not go together with --at" in shown
+
+
+@pytest.mark.slow
+def test_says_when_an_answer_changed(shell: InteractiveShell, run: Run, tmp_path: Path):
+    ducklake_lab.load_ipython_extension(shell)
+    run(f"%ducklake connect ducklake:{tmp_path}/small.ducklake")
+    run("%%ducklake\nCREATE TABLE t AS SELECT 1 AS i; INSERT INTO t VALUES (2), (3)")
+    found = run("%ducklake when 'SELECT max(i) FROM t'")
+    assert [(row[0], row[-1]) for row in found.fetchall()] == [(1, 1), (2, 3)]
+    assert "answer" in found._repr_html_()
+    found = run("%ducklake when 'SELECT max(i) FROM t' --start 2 --monotonic")
+    assert [(row[0], row[-1]) for row in found.fetchall()] == [(2, 3)]
