@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ducklake_lab.cli_answers import Tools, add_commands, count
+from ducklake_lab.cli_answers import Tools, add_commands, count, some_rows
 from ducklake_lab.errors import DuckLakeError, TransactionError, UsageError
 from ducklake_lab.redaction import hide
 from ducklake_lab.version import __version__
@@ -100,7 +100,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def add(name: str, text: str, run: Callable[[argparse.Namespace], int], *examples: str) -> argparse.ArgumentParser:
+    def add(
+        name: str, text: str, run: Callable[[argparse.Namespace], int], *examples: str, takes: str | None = "LAKE"
+    ) -> argparse.ArgumentParser:
         lines = "\n".join(f"  ducklake-lab {name} {example}" for example in examples)
         made = commands.add_parser(
             name,
@@ -109,7 +111,10 @@ def _parser() -> argparse.ArgumentParser:
             epilog=f"Examples:\n{lines}\n\n{_CODES if name != 'diff' else _CODES_OF_DIFF}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        made.add_argument("lake", metavar="LAKE", help="a lake's URI, e.g. ducklake:postgres:dbname=lake, or its file")
+        if takes is not None:
+            made.add_argument(
+                "lake", metavar=takes, help="a lake's URI, e.g. ducklake:postgres:dbname=lake, or its file"
+            )
         made.set_defaults(run=run, optional=())
         return made
 
@@ -202,7 +207,10 @@ def _add_output(parser: argparse.ArgumentParser, rows: str = "rows") -> None:
     form.add_argument("--format", choices=_FORMATS, default="table", help="how rows are printed (table)")
     form.add_argument("--json", dest="format", action="store_const", const="json", help="as --format json")
     parser.add_argument(
-        "--limit", type=_rows, metavar="N", help=f"print N of {rows} at most (50 in tables and Markdown, all in others)"
+        "--limit",
+        type=some_rows,
+        metavar="N",
+        help=f"print N of {rows} at most (50 in tables and Markdown, all in others)",
     )
 
 
@@ -398,12 +406,6 @@ class _Log(logging.Formatter):
 
 def _uri(given: str) -> str:
     return given if ":" in given else f"ducklake:{given}"
-
-
-def _rows(given: str) -> int:
-    if not given.isdecimal() or not int(given):
-        raise argparse.ArgumentTypeError(f'takes a number of rows above 0, not "{given}"')
-    return int(given)
 
 
 def _port(given: str) -> int:

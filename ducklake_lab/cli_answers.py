@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -74,12 +75,36 @@ def add_commands(add: Callable[..., argparse.ArgumentParser], tools: Tools) -> N
     when.add_argument("--monotonic", action="store_true", help="an answer that was left never comes back: ask few")
     when.add_argument("--data-path", metavar="PATH", help="where the data is, if not where the catalog says")
     tools.add_output(when, "the first lines")
+    run = add(
+        "run",
+        "execute a notebook as of a snapshot of its lakes, or at two snapshots to compare its outputs",
+        lambda given: _run(given, tools),
+        "report.ipynb --as-of q3-close --output report-q3.ipynb",
+        "report.ipynb --compare 12 17 --html report.html",
+        takes=None,
+    )
+    run.epilog = f"{str(run.epilog).partition('Exit codes')[0]}{_CODES}"
+    run.add_argument("notebook", metavar="NOTEBOOK", help="a notebook of a Python kernel; it stays as it is")
+    what = run.add_mutually_exclusive_group(required=True)
+    what.add_argument("--as-of", metavar="SNAPSHOT", help="a snapshot id, a tag or a time: lakes are read as of there")
+    what.add_argument("--compare", metavar=("A", "B"), nargs=2, help="two of them: run it at both, compare the outputs")
+    run.add_argument("--lake", metavar="NAME", help="the alias of the only lake that is read so; all if left out")
+    run.add_argument("--output", metavar="FILE", help="of --as-of: write the executed copy")
+    run.add_argument("--html", metavar="FILE", help="of --compare: the page to write (NOTEBOOK.compare.html)")
+    run.add_argument("--timeout", type=count, default=600, metavar="SECONDS", help="of a cell (600)")
 
 
 def count(given: str) -> int:
     """Reads a number of rows."""
     if not given.isdecimal():
         raise argparse.ArgumentTypeError(f'takes a number of rows, 0 or more, not "{given}"')
+    return int(given)
+
+
+def some_rows(given: str) -> int:
+    """Reads a number of rows above 0."""
+    if not given.isdecimal() or not int(given):
+        raise argparse.ArgumentTypeError(f'takes a number of rows above 0, not "{given}"')
     return int(given)
 
 
@@ -113,3 +138,53 @@ def _when(given: argparse.Namespace, tools: Tools) -> int:
 
         tools.write(tools.printed(found, given.format, limit, footer))
     return SAME
+
+
+def _run(given: argparse.Namespace, tools: Tools) -> int:
+    from ducklake_lab.errors import UsageError
+
+    if given.html and given.as_of is not None:
+        raise UsageError("--html is of --compare; --output writes the executed notebook.")
+    if given.output and given.as_of is None:
+        raise UsageError("--output is of --as-of; --html names the page of --compare.")
+    return _run_once(given, tools) if given.as_of is not None else _run_twice(given, tools)
+
+
+def _run_once(given: argparse.Namespace, tools: Tools) -> int:
+    from ducklake_lab.errors import DuckLakeError
+    from ducklake_lab.notebooks.running import run_as_of, write
+
+    path = Path(given.notebook)
+    found = run_as_of(path, given.as_of, lake=given.lake, timeout=given.timeout)
+    if given.output:
+        write(found.document, Path(given.output))
+    if found.error is not None:
+        raise DuckLakeError(f"{path.name} as of {given.as_of}: {found.error}")
+    lakes = " · ".join(f"{alias} as of snapshot {number}" for alias, number in found.lakes.items())
+    tools.write([f"{path.name}: {lakes}{f' · wrote {given.output}' if given.output else ''}\n"])
+    return SAME
+
+
+def _run_twice(given: argparse.Namespace, tools: Tools) -> int:
+    from ducklake_lab.diff.row_diff import write
+    from ducklake_lab.errors import DuckLakeError
+    from ducklake_lab.notebooks import report
+    from ducklake_lab.notebooks.comparing import compare_outputs
+    from ducklake_lab.notebooks.running import run_as_of
+
+    path = Path(given.notebook)
+    runs = [run_as_of(path, at, lake=given.lake, timeout=given.timeout) for at in given.compare]
+    cells = compare_outputs(*(run.document for run in runs))
+    page = given.html or f"{path.stem}.compare.html"
+    write(page, report.document(path.name, given.compare[0], given.compare[1], cells))
+    failed = [f"as of {at}: {run.error}" for at, run in zip(given.compare, runs, strict=True) if run.error is not None]
+    if failed:
+        raise DuckLakeError(f"{path.name} {failed[0]}; {page} shows what ran.")
+    differing = [str(cell.number) for cell in cells if cell.differs]
+    which = (
+        f"the outputs of {len(differing)} of {len(cells)} cells differ: {', '.join(differing)}"
+        if differing
+        else (f"the outputs of all {len(cells)} cells are equal")
+    )
+    tools.write([f"{path.name}: {which} · wrote {page}\n"])
+    return DIFFERENT if differing else SAME

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import paths, versions
+from ducklake_lab.catalog import as_of, paths, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.cache import CachedCatalog, CatalogCache
@@ -37,6 +37,7 @@ from ducklake_lab.errors import (
     UsageError,
 )
 from ducklake_lab.model.entries import ColumnVersion, Snapshot, Table
+from ducklake_lab.model.snapshot_names import named_snapshot
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.storage import Storage, is_local
 
@@ -83,6 +84,7 @@ class Lake:
         )
         self.at: int | datetime | None = self._attached_at
         self.pinned: str | None = None
+        self._held: str | None = None
         self._shared = threading.local()
         self.last_committed: int | None = None
         self.cache = CatalogCache(lambda: self.session.report is not None)
@@ -102,16 +104,30 @@ class Lake:
             SnapshotNotFoundError: the snapshot does not exist.
         """
         if at is None:
-            self.at, self.pinned = self._attached_at, None
+            self.at, self.pinned = self._attached_at, self._held
             return None
         with self.connect() as connection:
-            found = self.snapshot(connection, at)
+            return self._pin(connection, at)
+
+    def hold(self, connection: sa.Connection, at: int | datetime | date | str) -> Snapshot:
+        """Pins the lake at a snapshot for good: unpinning it leads back to there. See `pin`."""
+        found = self._pin(connection, at)
+        self._attached_at, self._held = self.at, self.pinned
+        return found
+
+    def _pin(self, connection: sa.Connection, at: int | datetime | date | str) -> Snapshot:
+        found = self.snapshot(connection, at)
         self.at = found.snapshot_id
         self.pinned = f"{at} (snapshot {found.snapshot_id})" if isinstance(at, str) else f"snapshot {found.snapshot_id}"
         return found
 
     def check_not_read_only(self) -> None:
         """Raises TransactionError where the lake is attached read-only, as of a snapshot, or pinned at one."""
+        if self.pinned is not None and self.pinned == self._held:
+            raise TransactionError(
+                f"The lake {self.alias} is read as of {self.pinned} in this process, and cannot be written; "
+                f"{as_of.AS_OF} says so."
+            )
         if self.pinned is not None:
             raise TransactionError(
                 f"The lake {self.alias} is pinned at {self.pinned} and can only be read; session.pin(None) or "
@@ -303,6 +319,9 @@ def open_lake(
         CatalogError: the migration that `automatic_migration` asked for failed; nothing was changed.
     """
     options, session = options or AttachOptions(), session or SessionOptions()
+    held = as_of.wanted(alias, location.default_alias) if options.at is None else None
+    if held is not None:  # nothing is to change
+        options = replace(options, create_if_not_exists=False, automatic_migration=False)
     wanted = options.ducklake_version or session.versions.get("ducklake_version")
     if location.backend == "duckdb":
         asked = options.storage_version or session.versions.get("storage_version")
@@ -328,6 +347,8 @@ def open_lake(
         chosen = _chosen_data_path(connection, location, stored, options.data_path, override=options.override_data_path)
         lake = Lake(alias, database, chosen, options, session, created=not exists)
         lake.snapshot(connection)  # a lake without one cannot be used
+        if held is not None:
+            as_of.record(alias, lake.hold(connection, named_snapshot(held)).snapshot_id)
         if options.exclusive:
             database.hold()
         return lake
