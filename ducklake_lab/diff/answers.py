@@ -18,6 +18,7 @@ from ducklake_lab.errors import EntryNotFoundError, UnsupportedFeatureError, did
 from ducklake_lab.model.entries import Column, SnapshotInfo
 from ducklake_lab.model.labels import distinct
 from ducklake_lab.model.types import FLOATS, INTEGERS, NESTED, DataType, from_field
+from ducklake_lab.redaction import hide
 
 #: Columns that are tried as a key, from the left.
 _TRIED = 16
@@ -105,7 +106,7 @@ def diff_answers(query: str, before: Answer, after: Answer, *, key: Sequence[str
     )
     counts = changed.count()
     return AnswerDiff(
-        table=" ".join(query.split()),
+        table=" ".join(hide(query).split()),
         start=before.snapshot,
         end=after.snapshot,
         schema=aligned.schema,

@@ -25,6 +25,7 @@ from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.names.read_states import At
 from ducklake_lab.session.names.system_tables import ViewComments
 from ducklake_lab.session.overview import TableInfo, all_tables, options_of
+from ducklake_lab.session.redacting import redacts
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.when import AnswerHistory
@@ -102,6 +103,7 @@ class LakeInfo:
         """The names of the snapshots that lakes are pinned at, by alias of the lake."""
         return {lake.alias: lake.pinned for lake in self._lakes if lake.pinned is not None}
 
+    @redacts
     def compare(
         self,
         query: str,
@@ -124,8 +126,10 @@ class LakeInfo:
             UsageError: the text is not one query, or the key is not unique.
             EntryNotFoundError: an answer has no column of the key.
         """
-        return compare_answers(self._lakes, self.sql, query, a, b, key or (), params)
+        with self._lakes.working():
+            return compare_answers(self._lakes, self.sql, query, a, b, key or (), params)
 
+    @redacts
     def when(
         self,
         query: str,
@@ -155,8 +159,9 @@ class LakeInfo:
             EntryNotFoundError, BindError: no snapshot has the tables and columns of the query.
             UnsupportedFeatureError: the answer differs by run, as that of `random()` does.
         """
-        history = AnswerHistory(self._lakes, self._sources, self._engine, self.sql, query, params)
-        return history.result(start, end, monotonic=monotonic)
+        with self._lakes.working():
+            history = AnswerHistory(self._lakes, self._sources, self._engine, self.sql, query, params)
+            return history.result(start, end, monotonic=monotonic)
 
     def tag(self, name: str, snapshot: int | None = None) -> int:
         """Tags a snapshot of the current lake, by default the newest, and returns its id. An existing tag moves.

@@ -163,3 +163,13 @@ def test_it_is_shown_as_a_diff_is(session: dl.Session, tmp_path: Path) -> None:
     assert json.loads(found.to_json())["summary"]["updated"] == 1
     assert found.plot() is not None and "updated" in repr(found)
     assert found._repr_mimebundle_() is not None
+
+
+def test_secrets_of_a_query_are_not_shown(session: dl.Session) -> None:
+    query = "SELECT 'postgres://me:{}@host/db' AS u, count(*) FROM t"
+    found = session.compare(query.format("hunter22"), 1, 4)
+    assert "hunter22" not in found.table and "hunter22" not in repr(found)
+    for ask in (session.compare, session.when):
+        with pytest.raises(dl.DuckLakeError) as error:
+            ask(query.format("hunter22") + " WHER x = 1 1", 1, 4)
+        assert "hunter22" not in str(error.value) and error.value.__cause__ is None
