@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ducklake_lab.cli_answers import Tools, add_commands, count, some_rows
 from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.errors import DuckLakeError, TransactionError, UsageError
 from ducklake_lab.redaction import hide
@@ -100,7 +101,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    def add(name: str, text: str, run: Callable[[argparse.Namespace], int], *examples: str) -> argparse.ArgumentParser:
+    def add(
+        name: str, text: str, run: Callable[[argparse.Namespace], int], *examples: str, takes: str | None = "LAKE"
+    ) -> argparse.ArgumentParser:
         lines = "\n".join(f"  ducklake-lab {name} {example}" for example in examples)
         made = commands.add_parser(
             name,
@@ -109,7 +112,10 @@ def _parser() -> argparse.ArgumentParser:
             epilog=f"Examples:\n{lines}\n\n{_CODES if name != 'diff' else _CODES_OF_DIFF}",
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        made.add_argument("lake", metavar="LAKE", help="a lake's URI, e.g. ducklake:postgres:dbname=lake, or its file")
+        if takes is not None:
+            made.add_argument(
+                "lake", metavar=takes, help="a lake's URI, e.g. ducklake:postgres:dbname=lake, or its file"
+            )
         made.set_defaults(run=run, optional=())
         return made
 
@@ -168,8 +174,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     diff.add_argument("--revert", action="store_true", help="of --patch, the way back")
     diff.add_argument("--json", action="store_true", help="print JSON")
-    diff.add_argument("--rows", type=_count, default=20, metavar="N", help="changed rows printed at most (20)")
+    diff.add_argument("--rows", type=count, default=20, metavar="N", help="changed rows printed at most (20)")
     diff.add_argument("--exit-code", action="store_true", help="exit with 1 if anything differs, 0 if not, 2 on errors")
+    add_commands(add, Tools(_attach, _at, _write, _add_output, _limit, _printed))
     indexes = add(
         "indexes",
         "show indexes that make a large catalog quicker; --create makes them",
@@ -201,7 +208,10 @@ def _add_output(parser: argparse.ArgumentParser, rows: str = "rows") -> None:
     form.add_argument("--format", choices=_FORMATS, default="table", help="how rows are printed (table)")
     form.add_argument("--json", dest="format", action="store_const", const="json", help="as --format json")
     parser.add_argument(
-        "--limit", type=_rows, metavar="N", help=f"print N of {rows} at most (50 in tables and Markdown, all in others)"
+        "--limit",
+        type=some_rows,
+        metavar="N",
+        help=f"print N of {rows} at most (50 in tables and Markdown, all in others)",
     )
 
 
@@ -222,10 +232,7 @@ def _sql(given: argparse.Namespace) -> int:
     text = _statements(given.sql)
     with Session(engine=given.engine) as session:
         _attach(session, given, read_only=given.read_only)
-        at = given.at
-        if at is not None and _parsed(at) is not None:
-            at = _moment(at, session.current_snapshot().snapshot_id)
-        result = session.sql(text, at=at)
+        result = session.sql(text, at=_at(session, given.at))
         limit = _limit(given)
         _write(
             _printed(result, given.format, limit, lambda: summary(result, limit or LIMIT, "--format csv prints all"))
@@ -402,18 +409,6 @@ def _uri(given: str) -> str:
     return given if ":" in given else f"ducklake:{given}"
 
 
-def _count(given: str) -> int:
-    if not given.isdecimal():
-        raise argparse.ArgumentTypeError(f'takes a number of rows, 0 or more, not "{given}"')
-    return int(given)
-
-
-def _rows(given: str) -> int:
-    if not given.isdecimal() or not int(given):
-        raise argparse.ArgumentTypeError(f'takes a number of rows above 0, not "{given}"')
-    return int(given)
-
-
 def _port(given: str) -> int:
     if not given.isdecimal() or int(given) > 65535:
         raise argparse.ArgumentTypeError(f'takes a port, 1 to 65535, not "{given}"')
@@ -429,6 +424,12 @@ def _parsed(given: str) -> int | datetime | None:
         except ValueError:
             continue
     return None
+
+
+def _at(session: Session, given: str | None) -> int | datetime | str | None:
+    """A snapshot id, of which a negative one counts from the newest, a time or a tag; None for None."""
+    known = given is not None and _parsed(given) is not None
+    return _moment(str(given), session.current_snapshot().snapshot_id) if known else given
 
 
 def _moment(given: str, newest: int) -> int | datetime:

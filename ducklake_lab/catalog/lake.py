@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import paths, versions
+from ducklake_lab.catalog import as_of, paths, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.cache import CachedCatalog, CatalogCache
@@ -37,6 +37,7 @@ from ducklake_lab.errors import (
     UsageError,
 )
 from ducklake_lab.model.entries import ColumnVersion, Snapshot, Table
+from ducklake_lab.model.snapshot_names import named_snapshot
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.storage import Storage, is_local
 
@@ -49,7 +50,8 @@ class Lake:
     Attributes:
         alias: the name it is attached under.
         data_path: absolute path or URL of the data, ending in `/`.
-        at: the snapshot or aware time the lake was attached at, or None for the newest.
+        at: the snapshot it is pinned at, or the snapshot or aware time it was attached at, or None for the newest.
+        pinned: the name of the snapshot it is pinned at, as messages say it; None where it is not pinned.
         cache: rows read from the catalog.
         last_committed: the newest snapshot committed since it was attached, or None.
         metadata_name: the name its catalog database goes by in SQL.
@@ -79,22 +81,73 @@ class Lake:
         self.metadata_is_listed = options.metadata_catalog is not None
         self.database = database
         self.data_path = data_path
-        self.read_only = options.read_only or options.at is not None
-        self.at = options.at if options.at is None or isinstance(options.at, int) else self.instant(options.at)
+        self._is_read_only = options.read_only
+        self._attached_at = (
+            options.at if options.at is None or isinstance(options.at, int) else self.instant(options.at)
+        )
+        self.at: int | datetime | None = self._attached_at
+        self.pinned: str | None = None
+        self._held: str | None = None
         self._shared = threading.local()
         self.last_committed: int | None = None
         self.cache = CatalogCache(lambda: self.session.report is not None)
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing can be written: it is attached read-only, or read as of a snapshot."""
+        return self._is_read_only or self.at is not None
+
+    def pin(self, at: int | datetime | date | str | None) -> Snapshot | None:
+        """Pins the lake at a snapshot, which all reads without a snapshot of their own see; None takes the pin away.
+
+        Args:
+            at: the snapshot's id, a time at which it was the newest, or its tag; resolved once, now.
+
+        Raises:
+            SnapshotNotFoundError: the snapshot does not exist.
+        """
+        if at is None:
+            self.at, self.pinned = self._attached_at, self._held
+            return None
+        with self.connect() as connection:
+            return self._pin(connection, at)
+
+    def hold(self, connection: sa.Connection, at: int | datetime | date | str) -> Snapshot:
+        """Pins the lake at a snapshot for good: unpinning it leads back to there. See `pin`."""
+        found = self._pin(connection, at)
+        self._attached_at, self._held = self.at, self.pinned
+        return found
+
+    def _pin(self, connection: sa.Connection, at: int | datetime | date | str) -> Snapshot:
+        found = self.snapshot(connection, at)
+        self.at = found.snapshot_id
+        self.pinned = f"{at} (snapshot {found.snapshot_id})" if isinstance(at, str) else f"snapshot {found.snapshot_id}"
+        return found
+
+    def check_not_read_only(self) -> None:
+        """Raises TransactionError where the lake is attached read-only, as of a snapshot, or pinned at one."""
+        if self.pinned is not None and self.pinned == self._held:
+            raise TransactionError(
+                f"The lake {self.alias} is read as of {self.pinned} in this process, and cannot be written; "
+                f"{as_of.AS_OF} says so."
+            )
+        if self.pinned is not None:
+            raise TransactionError(
+                f"The lake {self.alias} is pinned at {self.pinned} and can only be read; session.pin(None) or "
+                "%ducklake pin --off unpins it."
+            )
+        if self.read_only:
+            how = f"at snapshot {self.at}" if self.at is not None else "read-only"
+            raise TransactionError(f"The lake {self.alias} is attached {how}; attach it again for writing.")
 
     def check_writable(self) -> None:
         """Raises where nothing can be committed to the lake.
 
         Raises:
-            TransactionError: it is attached read-only, or as of a snapshot.
+            TransactionError: it is attached read-only, or read as of a snapshot.
             CatalogVersionError: its catalog is not of the version that is written.
         """
-        if self.read_only:
-            how = f"at snapshot {self.at}" if self.at is not None else "read-only"
-            raise TransactionError(f"The lake {self.alias} is attached {how}; attach it again for writing.")
+        self.check_not_read_only()
         version = self.database.version
         if version is not None and not version.is_written:
             raise CatalogVersionError(
@@ -279,6 +332,9 @@ def open_lake(
         CatalogError: the migration that `automatic_migration` asked for failed; nothing was changed.
     """
     options, session = options or AttachOptions(), session or SessionOptions()
+    held = as_of.wanted(alias, location.default_alias) if options.at is None else None
+    if held is not None:  # nothing is to change
+        options = replace(options, create_if_not_exists=False, automatic_migration=False)
     wanted = options.ducklake_version or session.versions.get("ducklake_version")
     if location.backend == "duckdb":
         asked = options.storage_version or session.versions.get("storage_version")
@@ -304,6 +360,8 @@ def open_lake(
         chosen = _chosen_data_path(connection, location, stored, options.data_path, override=options.override_data_path)
         lake = Lake(alias, database, chosen, options, session, created=not exists)
         lake.snapshot(connection)  # a lake without one cannot be used
+        if held is not None:
+            as_of.record(alias, lake.hold(connection, named_snapshot(held)).snapshot_id)
         if options.exclusive:
             database.hold()
         return lake

@@ -11,9 +11,10 @@ from typing import Any, Literal
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.diff.compute import diff_sides, snapshot_info
-from ducklake_lab.diff.diff import Diff, page, save
+from ducklake_lab.diff.diff import Diff
 from ducklake_lab.diff.diff_states import Side
 from ducklake_lab.diff.model import ColumnChange, DiffSummary
+from ducklake_lab.diff.row_diff import page, save
 from ducklake_lab.engine.placement import Engines
 from ducklake_lab.errors import EntryNotFoundError, did_you_mean
 from ducklake_lab.hooks import hook

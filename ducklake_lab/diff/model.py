@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from ducklake_lab.errors import UsageError
@@ -130,6 +131,7 @@ class RowChange:
         before: None for an inserted row.
         after: None for a deleted row.
         changed: names of the columns whose cells differ; () unless updated.
+        steps: later value minus earlier one, of changed numbers, by column name; only in a diff of answers.
     """
 
     row_id: int
@@ -137,6 +139,7 @@ class RowChange:
     before: dict[str, object] | None
     after: dict[str, object] | None
     changed: tuple[str, ...] = ()
+    steps: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

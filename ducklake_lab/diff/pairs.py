@@ -17,7 +17,7 @@ from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
-from ducklake_lab.model.types import DataType
+from ducklake_lab.model.types import INTEGERS, DataType
 
 #: A sample takes some of this many parts.
 _PARTS = 1_000_000
@@ -94,6 +94,13 @@ def differs_sql(old: str, new: str, kind: DataType) -> str:
     # DuckDB compares no values of two types that lie in lists and objects; they differ
     old, new = comparable_sql(old, kind), comparable_sql(new, kind)
     return f"coalesce(TRY({old} IS DISTINCT FROM {new}), true)"
+
+
+def step_sql(old: str, new: str, kind: DataType) -> str:
+    """SQL that gives the later of two numbers minus the earlier one; NULL where no value of the type says it."""
+    if kind.name in INTEGERS:
+        old, new = f"CAST({old} AS HUGEINT)", f"CAST({new} AS HUGEINT)"
+    return f"TRY({new} - {old})"
 
 
 def count(pairs: Rows, later: int) -> RowCounts:

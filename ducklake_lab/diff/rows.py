@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from ducklake_lab.diff.baseline_stats import Known
 from ducklake_lab.diff.model import RowChange, RowChoice, RowKind
-from ducklake_lab.diff.pairs import RowCounts, check_unique, count, paired
+from ducklake_lab.diff.pairs import RowCounts, check_unique, count, paired, step_sql
 from ducklake_lab.duckdb.handing import python_rows, texts_to_show
 from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.engine.in_process import engine
@@ -34,6 +34,7 @@ class ChangedRows:
         time_zone: in which times are shown.
         total: how many rows have changed, where these are a sample of them; None where they are all.
         from_spark: Spark gave the rows.
+        steps: whether rows say by how much their numbers changed.
         earlier: reads some columns of all rows of the earlier state, by their places in `columns`, as c0, c1, …; None
             where they are too many.
 
@@ -58,6 +59,7 @@ class ChangedRows:
         total: int | None = None,
         from_spark: bool = False,
         time_zone: str = "UTC",
+        steps: bool = False,
         earlier: Callable[[Sequence[int]], pa.Table] | None = None,
     ) -> None:
         self.all_columns = list(columns)
@@ -67,6 +69,7 @@ class ChangedRows:
         self.from_spark = from_spark
         self.time_zone = time_zone
         self.earlier = earlier
+        self._steps = {i: c.name for i, c in enumerate(self.columns) if steps and c.data_type.is_numeric}
         self.tables = {"removed": removed, "added": added}
         if key:
             self._number_by_key(places_of(self.columns, key), key)
@@ -139,6 +142,9 @@ class ChangedRows:
         """
         before = ", ".join(f"r.c{i} AS b{i}" for i in range(len(self.all_columns)))
         after = "".join(f", a.c{i} AS a{i}" for i in range(len(self.columns)))
+        after += "".join(
+            f", {step_sql(f'r.c{i}', f'a.c{i}', self.columns[i].data_type)} AS step{i}" for i in self._steps
+        )
         sides = "LEFT JOIN removed AS r ON r.rid = p.rid LEFT JOIN added AS a ON a.rid = p.rid"
         order = ", ".join([*(self._sort_key(name, down) for name, down in choice.sort), "p.rid"])
         found = self.run(
@@ -159,7 +165,12 @@ class ChangedRows:
             old = None if kind == "inserted" else {c.name: row[f"b{i}"] for i, c in enumerate(self.all_columns)}
             new = None if kind == "deleted" else {c.name: row[f"a{i}"] for i, c in enumerate(self.columns)}
             changed = tuple(c.name for i, c in enumerate(self.columns) if row[f"d{i}"]) if kind == "updated" else ()
-            rows.append(RowChange(row["rid"], kind, old, new, changed))
+            steps = {
+                name: row[f"step{i}"]
+                for i, name in self._steps.items()
+                if name in changed and row[f"step{i}"] is not None
+            }
+            rows.append(RowChange(row["rid"], kind, old, new, changed, steps))
         return rows
 
     def _condition(self, choice: RowChoice) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,9 +12,12 @@ from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.engine.on_spark import OnSpark
 from ducklake_lab.engine.rows import Columns, Here, InMemory, Query, Rows, unique_name
 from ducklake_lab.files.duckdb_query import is_direct, query_of
-from ducklake_lab.model.staged import VIRTUAL_COLUMNS
+from ducklake_lab.model.entries import Column
+from ducklake_lab.model.staged import FILE_NAME, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
-from ducklake_lab.scan.plan import ChangePlan, DeletedRows, ScanFile, ScanPlan
+from ducklake_lab.scan.plan import ChangePlan, DeletedRows, InlinedRows, ScanFile, ScanPlan
+from ducklake_lab.scan.positions import distinct_files, newly_deleted_positions
+from ducklake_lab.storage import Storage
 
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import DataFrame, SparkSession
@@ -99,6 +102,63 @@ def feed(plan: ChangePlan, spark: SparkSession | None, *, ordered: bool = False)
         added=sides[1],
     )
     return paired.first(len(names) + 3, ["snapshot_id", "rowid", "change_type", *names])
+
+
+def snapshots_with(plan: ChangePlan, columns: Sequence[Column], condition: str) -> set[int]:
+    """Returns the snapshots that inserted, removed or deleted rows for which a condition is true; reads them in process.
+
+    Args:
+        columns: the columns that the condition needs.
+        condition: DuckDB's SQL, which names them c0, c1, …
+    """
+    plan = replace(plan, inserted=_of_columns(plan.inserted, columns), removed=_of_columns(plan.removed, columns))
+    names = [*(f"c{i}" for i in range(len(columns))), "file_id", "place", "row_id", "snapshot_id"]
+    found: set[int] = set()
+    for scan in (plan.inserted, plan.removed):
+        rows = _here(scan, (), virtual=True).first(len(names), names)
+        found |= _snapshots(rows.query(f"SELECT DISTINCT snapshot_id FROM rows WHERE {condition}"))
+    if plan.deleted:
+        files = {rows.after.path: _whole(rows.after) for rows in plan.deleted}
+        rows = _here(replace(plan.inserted, files=tuple(files.values()), inlined=None), (), virtual=True)
+        found |= _snapshots(
+            rows.first(len(names), names).query(
+                "SELECT DISTINCT d.snapshot_id FROM rows AS r JOIN deletions AS d "
+                f"ON r.file_id = d.file_id AND r.place = d.place WHERE {condition}",
+                deletions=InMemory(_deletions(plan.deleted)),
+            )
+        )
+    return found
+
+
+def _of_columns(scan: ScanPlan, columns: Sequence[Column]) -> ScanPlan:
+    """Returns a plan that reads some of the columns."""
+    known = {column.column_id: column for column in scan.columns}
+    chosen = tuple(known[column.column_id] for column in columns)
+    inlined = scan.inlined
+    if inlined is not None:
+        inlined = InlinedRows(inlined.rows.select([ROW_ID, SNAPSHOT_ID, *(c.name for c in chosen), FILE_NAME]))
+    return replace(scan, table=replace(scan.table, columns=chosen), inlined=inlined)
+
+
+def _whole(file: ScanFile) -> ScanFile:
+    return replace(file, delete_file=None, delete_path=None, inlined_deletes=(), deleted_up_to=None)
+
+
+def _deletions(deleted: Sequence[DeletedRows]) -> pa.Table:
+    """Returns the file, the position and the snapshot of each deletion."""
+    parts = []
+    for group in distinct_files(deleted):
+        positions = newly_deleted_positions(group, Storage())
+        for rows in group:
+            places = pa.array(positions[rows.after.path], pa.int64())
+            file_id, snapshot_id = rows.after.data_file.data_file_id, rows.snapshot_id
+            alike = [pa.repeat(pa.scalar(number, pa.int64()), len(places)) for number in (file_id, snapshot_id)]
+            parts.append(pa.table({"file_id": alike[0], "place": places, "snapshot_id": alike[1]}))
+    return pa.concat_tables(parts)
+
+
+def _snapshots(rows: Rows) -> set[int]:
+    return set(rows.arrow().column(0).to_pylist())
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from ducklake_lab.widgets.html import escape, view
 
 # The session and the views are imported on first use, so that %load_ext is fast.
 if TYPE_CHECKING:
+    from ducklake_lab.catalog.lake import Lake
     from ducklake_lab.magics.session import At, LakeSession
     from ducklake_lab.session.listings import Listing
     from ducklake_lab.widgets.file_browser import FileBrowser
@@ -170,7 +171,11 @@ class Commands:
         if session is not None:
             current = session.current_lake
             rows += [
-                (lake.alias, "in use" if lake is current else "attached", lake.database.location.display)
+                (
+                    lake.alias,
+                    _reading(lake, "in use" if lake is current else "attached"),
+                    lake.database.location.display,
+                )
                 for lake in session.lakes
             ]
         # As written, without passwords: environment variables may hold secrets, too.
@@ -250,6 +255,19 @@ class Commands:
             _say_written(given.patch)
         return diff
 
+    def _run_compare(self, given: argparse.Namespace) -> object:
+        key = [name.strip() for name in given.key.split(",")] if given.key else None
+        diff = self._session().compare(given.query, named_snapshot(given.start), _at(given.end), key=key)
+        if given.rows is not None:
+            diff = diff.showing(limit=given.rows)
+        if given.html:
+            diff.to_html(Path(given.html))
+            _say_written(given.html)
+        return diff
+
+    def _run_when(self, given: argparse.Namespace) -> object:
+        return self._session().when(given.query, _at(given.start), _at(given.end), given.monotonic)
+
     def _is_snapshot(self, word: str) -> bool:
         """Whether the first word of a diff names a snapshot, not a table."""
         if not isinstance(named_snapshot(word), str):
@@ -299,6 +317,16 @@ class Commands:
         } | {"types": types, "date_format": given.dates, "nulls": given.null}  # fmt: skip
         found = self._session().upload(given.source, given.table, mode, **choices)
         return found.apply(given.message) if given.apply else found
+
+    def _run_pin(self, given: argparse.Namespace) -> LakeSummary:
+        from ducklake_lab.widgets.summary import of_session
+
+        session = self._session()
+        if given.off and given.at is not None:
+            raise UsageError("--off unpins the lake; leave the snapshot out.")
+        if given.off or given.at is not None:
+            session.pin(_at(given.at))
+        return of_session(session)
 
     def _run_tag(self, given: argparse.Namespace) -> Listing:
         at = self._session().tag(given.name, given.snapshot)
@@ -369,6 +397,10 @@ class Commands:
 
 def _at(text: str | None) -> At:
     return None if text is None else named_snapshot(text)
+
+
+def _reading(lake: Lake, state: str) -> str:
+    return state if lake.pinned is None else f"{state}, pinned at {lake.pinned}"
 
 
 def _say_written(path: str) -> None:

@@ -105,7 +105,11 @@ class MagicCompleter:
         if command == "use":
             return self._sql(f"USE {fragment}", len(fragment) + 4)
         positional = [word for word in before if not word.startswith("-")]
-        if (before and before[-1] in ("--at", "--with")) or (positional and command in ("diff", "restore")):
+        if (
+            (before and before[-1] in ("--at", "--with", "--start", "--end"))
+            or (positional and command in ("diff", "restore"))
+            or command == "pin"
+        ):
             if before[-1] == "--with":
                 return self._sql(f"FROM {fragment}", len(fragment) + 5)
             found, _ = self._sql("FROM t AT (VERSION => ", 22)
@@ -124,7 +128,7 @@ class MagicCompleter:
         return [], fragment
 
     def _values(self, option: str) -> Iterable[str]:
-        if option == "at":
+        if option in ("at", "compare"):
             found, _ = self._sql("FROM t AT (VERSION => ", 22)
             return [text.strip("'") for text, _ in found if " " not in text]
         session = self._session()

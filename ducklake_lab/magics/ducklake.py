@@ -149,6 +149,8 @@ class DuckLakeMagics(Magics):
         with _in_lake(session, given.lake), _places(composed):
             if given.preview:
                 return self._preview(session, composed, choices, whole_cell=whole_cell)
+            if given.compare:
+                return self._compare(given, session, composed, whole_cell=whole_cell)
             if given.explain:
                 composed = explained(composed)
             result = self._result(given, session, composed, {**choices, "at": given.at}, whole_cell=whole_cell)
@@ -209,6 +211,19 @@ class DuckLakeMagics(Magics):
 
         events.register("post_run_cell", follow)
         return shown
+
+    def _compare(
+        self, given: options.CellOptions, session: LakeSession, composed: Composed, *, whole_cell: bool
+    ) -> object:
+        """Returns the diff of the cell's answers at two snapshots."""
+        assert given.compare is not None  # asked for before
+        with self._progress(session, composed.sql, whole_cell=whole_cell):
+            diff = session.compare(composed.sql, *given.compare, params=self._variables)
+        if given.limit:
+            diff = diff.showing(limit=given.limit)
+        if given.name:
+            self._shell.user_ns[given.name] = diff
+        return diff if given.show else None
 
     def _value(self, given: options.CellOptions, result: Any) -> Any:
         if not result.is_query or not (given.name or given.output):

@@ -27,6 +27,7 @@ DIALECTS = ("duckdb", "spark")
 VALUED = {
     "lake": ("NAME", "the attached lake to run in; the current one if left out"),
     "at": ("SNAPSHOT", "read lake tables as of a snapshot id, a tag or a time"),
+    "compare": ("A B", "show what differs in the answers at two snapshots"),
     "engine": ("NAME", "auto (by size), spark, or duckdb, which works in process"),
     "dialect": ("NAME", "duckdb or spark (duckdb)"),
     "message": ("TEXT", "the commit message of what the cell changes; also -m"),
@@ -54,6 +55,7 @@ _EXCLUDED = (
     ("grid", "at"),
     ("grid", "no-grid"),
     *(("view", n) for n in ("preview", "explain", "at")),
+    *(("compare", n) for n in ("preview", "explain", "at", "view", "grid", "no-grid", "engine", "dialect", "output")),
 )
 _SHORT = {"-h": "help", "-m": "message", "-o": "output"}
 
@@ -64,6 +66,7 @@ class CellOptions:
 
     Attributes:
         at: snapshot id, tag or time, None for the newest.
+        compare: two snapshots at which the answers are compared, or None.
         output: the type of the rows: spark, pandas, polars or arrow; None if not given.
         compose: names of saved queries to put before the SQL, in order.
         name: the variable to assign, or None.
@@ -74,6 +77,7 @@ class CellOptions:
     lake: str | None = None
     limit: int | None = None
     at: int | datetime | str | None = None
+    compare: tuple[int | datetime | str, int | datetime | str] | None = None
     engine: str | None = None
     dialect: str | None = None
     output: str | None = None
@@ -103,11 +107,13 @@ def parse(line: str) -> tuple[CellOptions, str]:
         name = _SHORT.get(match[1], match[1][2:])
         position = match.end()
         if name in VALUED:
-            value = _VALUE.match(line, position)
-            if value is None:
-                raise UsageError(f"--{name} needs a value: --{name} {VALUED[name][0]}.")
-            given.setdefault(name, []).append(next(group for group in value.groups() if group is not None))
-            position = value.end()
+            shown = VALUED[name][0]
+            for _ in shown.split():
+                value = _VALUE.match(line, position)
+                if value is None:
+                    raise UsageError(f"--{name} needs {'two values' if ' ' in shown else 'a value'}: --{name} {shown}.")
+                given.setdefault(name, []).append(next(group for group in value.groups() if group is not None))
+                position = value.end()
         elif name in FLAGS and match[2] is None:
             given[name] = []
         else:
@@ -120,6 +126,7 @@ def parse(line: str) -> tuple[CellOptions, str]:
         lake=last.get("lake"),
         limit=_limit(last.get("limit")),
         at=named_snapshot(last["at"]) if "at" in last else None,
+        compare=_two(given.get("compare", ())),
         engine=_choice("engine", last.get("engine"), ENGINES),
         dialect=_choice("dialect", last.get("dialect"), DIALECTS),
         output=_choice("output", last.get("output"), OUTPUTS),
@@ -141,6 +148,10 @@ def parse(line: str) -> tuple[CellOptions, str]:
         if one in asked and other in asked:
             raise UsageError(f"--{one} does not go together with {'name <<' if other == 'name' else '--' + other}.")
     return options, (rest[target.end() :] if target else rest).lstrip()
+
+
+def _two(given: Sequence[str]) -> tuple[int | datetime | str, int | datetime | str] | None:
+    return (named_snapshot(given[-2]), named_snapshot(given[-1])) if given else None
 
 
 def _limit(text: str | None) -> int | None:

@@ -11,7 +11,7 @@ from ducklake_lab.model.history import HistoryEntry
 
 
 class DiffSource(Protocol):
-    """A diff of one table; `end` is None for a change that is not committed yet.
+    """A diff of one table, or of two answers, which have no files; `end` is None for a change that is not committed yet.
 
     `choice` and `limit` define the rows that are drawn, and their largest number.
     """
@@ -29,7 +29,7 @@ class DiffSource(Protocol):
     @property
     def columns(self) -> Sequence[ColumnDiff]: ...
     @property
-    def files(self) -> FileDiff: ...
+    def files(self) -> FileDiff | None: ...
     @property
     def patterns(self) -> Sequence[Pattern]: ...
     @property

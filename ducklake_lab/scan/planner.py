@@ -158,7 +158,7 @@ def _committed_files(
         data_files = read_data_files(connection, table.table_id, present)
     else:
         total, size = count_data_files(connection, table.table_id, present, gone)
-        data_files = _matching(lake, connection, table, predicate, present, history) if total else []
+        data_files = matching_files(lake, connection, table, predicate, present, history) if total else []
     data_files = [file for file in data_files if file.data_file_id not in gone]
     if predicate is None:
         total, size = len(data_files), sum(file.file_size_bytes for file in data_files)
@@ -193,7 +193,7 @@ def scan_files(
     return files
 
 
-def _matching(
+def matching_files(
     lake: Lake,
     connection: sa.Connection,
     table: Table,
@@ -201,7 +201,7 @@ def _matching(
     present: sa.ColumnElement[bool],
     history: ColumnHistory,
 ) -> list[DataFile]:
-    """The data files that may hold rows for which the predicate is true."""
+    """Return the data files that may hold rows for which the predicate is true, of those that a condition chooses."""
     joined = join_stats(sorted(columns_of(table, predicate))[:_JOINED_COLUMNS])
     partitioning = _partitioning(connection, table, history) if table.partition is not None else UNPARTITIONED
     wanted = prefilter.may_match(table, predicate, joined, lake.database.backend, partitioning)

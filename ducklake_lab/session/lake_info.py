@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.snapshot_tags import read_tags
+from ducklake_lab.diff.answers import AnswerDiff
 from ducklake_lab.diff.lake import LakeDiff
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import TransactionError
@@ -15,6 +16,7 @@ from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.counts import TableCounts, table_counts
 from ducklake_lab.scan.history import lake_history
+from ducklake_lab.session.answers import compare_answers
 from ducklake_lab.session.health import Health, health_of
 from ducklake_lab.session.lake_diff import diff_current_lake
 from ducklake_lab.session.listings import History, Listing
@@ -23,8 +25,10 @@ from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.names.read_states import At
 from ducklake_lab.session.names.system_tables import ViewComments
 from ducklake_lab.session.overview import TableInfo, all_tables, options_of
+from ducklake_lab.session.redacting import redacts
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.session.rows.sources import Sources
+from ducklake_lab.session.when import AnswerHistory
 from ducklake_lab.transaction.tagging import tag_snapshot, untag_snapshot
 
 
@@ -74,6 +78,90 @@ class LakeInfo:
             end: the later one; the newest by default.
         """
         return diff_current_lake(self._lakes, self._engine, start, end)
+
+    def pin(self, at: At, lake: str | None = None) -> Snapshot | None:
+        """Pins a lake at a snapshot, for all that this session reads of it, until `pin(None)`.
+
+        Queries, tables, listings and the default ends of diffs are as of the snapshot; a snapshot that a query or a call
+        names wins. Nothing can be written to the lake meanwhile. No snapshot is created.
+
+        Args:
+            at: the snapshot's id, a time at which it was the newest, or its tag, resolved once; None unpins the lake.
+            lake: its alias; the current lake by default.
+
+        Returns:
+            The snapshot it is pinned at; None where it is unpinned.
+
+        Raises:
+            SnapshotNotFoundError: the snapshot does not exist.
+            TransactionError: a transaction is open.
+        """
+        return self._lakes.pin(self._lakes.get(lake), at)
+
+    @property
+    def pinned(self) -> dict[str, str]:
+        """The names of the snapshots that lakes are pinned at, by alias of the lake."""
+        return {lake.alias: lake.pinned for lake in self._lakes if lake.pinned is not None}
+
+    @redacts
+    def compare(
+        self,
+        query: str,
+        a: int | datetime | str,
+        b: At = None,
+        key: Sequence[str] | None = None,
+        params: Mapping[str, object] | None = None,
+    ) -> AnswerDiff:
+        """Returns the diff of a query's answers at two snapshots of the current lake.
+
+        Args:
+            query: one query in DuckDB's SQL. A snapshot that it names itself wins.
+            a: the earlier snapshot, by its id, a time or a tag.
+            b: the later one; the newest by default.
+            key: columns that pair rows. By default those of GROUP BY, else the first ones that are unique in both
+                answers; without any, rows are compared as wholes.
+            params: values of `:name` and `$name` parameters.
+
+        Raises:
+            UsageError: the text is not one query, or the key is not unique.
+            EntryNotFoundError: an answer has no column of the key.
+        """
+        with self._lakes.working():
+            return compare_answers(self._lakes, self.sql, query, a, b, key or (), params)
+
+    @redacts
+    def when(
+        self,
+        query: str,
+        start: At = None,
+        end: At = None,
+        monotonic: bool = False,
+        params: Mapping[str, object] | None = None,
+    ) -> Result:
+        """Returns the snapshots of the current lake at which a query's answer changed, oldest first.
+
+        Only snapshots that changed rows or columns the query needs are asked: file lists, statistics and changed rows
+        prove the others. Answers are equal if they have equal rows, in any order.
+
+        Args:
+            query: one query in DuckDB's SQL, whose answer depends on the lake alone and has at most 10,000 rows.
+            start: the first snapshot, by its id, a time or a tag; by default the first that has the query's tables.
+            end: the last one, inclusive; the newest by default.
+            monotonic: an answer that was left never comes back, so that few snapshots need be asked.
+            params: values of `:name` and `$name` parameters.
+
+        Returns:
+            snapshot_id, time, author, message and answer; the first line is the answer at the start. An answer is its
+            only value, a STRUCT of its only row, or a LIST of STRUCT; text, where its columns changed; NULL at snapshots
+            without a table or column of the query.
+
+        Raises:
+            EntryNotFoundError, BindError: no snapshot has the tables and columns of the query.
+            UnsupportedFeatureError: the answer differs by run, as that of `random()` does.
+        """
+        with self._lakes.working():
+            history = AnswerHistory(self._lakes, self._sources, self._engine, self.sql, query, params)
+            return history.result(start, end, monotonic=monotonic)
 
     def tag(self, name: str, snapshot: int | None = None) -> int:
         """Tags a snapshot of the current lake, by default the newest, and returns its id. An existing tag moves.

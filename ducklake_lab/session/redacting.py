@@ -48,13 +48,13 @@ def may_hold_secret(text: str) -> bool:
 
 
 def redacts(function: _Function) -> _Function:
-    """Wraps a function with an argument `text` (SQL) or `uri`, so that its errors disclose no secret.
+    """Wraps a function with an argument `text` or `query` (SQL) or `uri`, so that its errors disclose no secret.
 
     An error for a text with a secret, or with a secret in its chain, is raised anew. The new error has no frames,
     causes or contexts of the first one, which show parts of the text.
     """
     names = list(signature(function).parameters)
-    name = "text" if "text" in names else "uri"
+    name = next(name for name in ("text", "query", "uri") if name in names)
 
     @wraps(function)
     def run(*args: object, **kwargs: object) -> Any:

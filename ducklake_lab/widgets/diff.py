@@ -223,7 +223,10 @@ def _histograms(columns: Sequence[ColumnDiff]) -> str:
     )
 
 
-def _files(files: FileDiff) -> str:
+def _files(files: FileDiff | None) -> str:
+    """Returns the files that differ; "" for rows of no table."""
+    if files is None:
+        return ""
     facts = [f"{count(files.unchanged)} unchanged"]
     if files.added:
         facts.append(f"+{counted(files.added, 'data file')} ({size(files.bytes_added)})")

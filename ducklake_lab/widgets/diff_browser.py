@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import traitlets
 
-from ducklake_lab.diff.model import RowChoice, RowKind
+from ducklake_lab.diff.model import RowChange, RowChoice, RowKind
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.widgets import diff as diff_view
 from ducklake_lab.widgets import diff_rows, values
@@ -16,7 +16,7 @@ from ducklake_lab.widgets.mounted import Mounted, script, styles
 from ducklake_lab.widgets.recorded import bundle, metadata
 
 if TYPE_CHECKING:
-    from ducklake_lab.diff.diff import Diff
+    from ducklake_lab.diff.row_diff import RowDiff
 
 _TEXT = 300
 #: Most columns on a page.
@@ -53,7 +53,7 @@ class DiffBrowser(Mounted):
     can_copy = traitlets.Bool(False).tag(sync=True)
     note = traitlets.Unicode("").tag(sync=True)
 
-    def __init__(self, diff: Diff) -> None:
+    def __init__(self, diff: RowDiff) -> None:
         self.diff = diff
         self._choice = diff.choice
         updated = {column.name: column.updated for column in diff.columns}
@@ -62,7 +62,7 @@ class DiffBrowser(Mounted):
             changed=diff.choice.changed or "",
             sort=[list(key) for key in diff.choice.sort],
             kinds=[[kind, number] for kind in _KINDS if (number := diff.count(RowChoice(kind)))],
-            can_copy=diff.end is not None,
+            can_copy=diff.end is not None and diff.files is not None,
             cells=[[name, updated[name]] for name in diff_rows.most_changed(diff.columns)],
             wide=len(diff.names),
             **self._seen(diff.choice),
@@ -115,7 +115,7 @@ class DiffBrowser(Mounted):
         }
         for place, name in enumerate(names):
             columns[f"b{place}"] = ("text", [_text((row.before or {}).get(name)) for row in rows])
-            columns[f"a{place}"] = ("text", [_text((row.after or {}).get(name)) for row in rows])
+            columns[f"a{place}"] = ("text", [_later(row, name) for row in rows])
             columns[f"d{place}"] = ("bool", [name in row.changed for row in rows])
             columns[f"l{place}"] = ("bool", [row.after is None or name not in row.after for row in rows])
         return {}, [pack(columns)]
@@ -134,10 +134,16 @@ class DiffBrowser(Mounted):
         return repr(self.diff)
 
 
+def _later(row: RowChange, name: str) -> str | None:
+    """The later value of a cell, with the change of a number in a diff of answers."""
+    text = _text((row.after or {}).get(name))
+    return text if text is None or name not in row.steps else f"{text} {visible(diff_rows.step(row, name))}"
+
+
 def _text(value: object) -> str | None:
     return None if value is None else visible(clip(values.text(value), _TEXT))
 
 
-def live(diff: Diff) -> Any:
+def live(diff: RowDiff) -> Any:
     """Returns a notebook's output for a diff; the static view if no row changed."""
     return DiffBrowser(diff)._repr_mimebundle_() if diff.summary.changed else bundle(diff)

@@ -38,16 +38,19 @@ def section(diff: DiffSource) -> str:
     shown = shown_names(names, rows, diff.columns)
     types = {column.name: column.type for column in diff.columns}
     numeric = {name: values.is_number(types.get(name, "")) for name in shown}
-    head = [heading(""), heading("row id", right=True), *(heading(name, right=numeric[name]) for name in shown)]
+    # rows of answers have no ids
+    ids = [heading("row id", right=True)] if diff.files is not None else []
+    head = [heading(""), *ids, *(heading(name, right=numeric[name]) for name in shown)]
     body = []
     for row in rows:
         cells = (_cell(row, name, numeric[name]) for name in shown)
         told = (
             f"{row.kind}: {', '.join(clip(name, 40) for name in sorted(row.changed)[:20])}" if row.changed else row.kind
         )
+        number = f'<td align="right"><span class="dlk-soft">{row.row_id}</span></td>' if ids else ""
         body.append(
             f'<tr class="dlk-{row.kind}"><td title="{escape(told)}" class="dlk-mark">{MARKS[row.kind]}</td>'
-            f'<td align="right"><span class="dlk-soft">{row.row_id}</span></td>{"".join(cells)}</tr>'
+            f"{number}{''.join(cells)}</tr>"
         )
     note = _note(len(rows), diff.count(diff.choice), diff.choice) + _hidden(names, shown)
     listing = ""
@@ -57,11 +60,13 @@ def section(diff: DiffSource) -> str:
 
 
 def _as_sql(diff: DiffSource) -> str:
-    """Returns the statement for the rows as a folded section; "" for uncommitted changes."""
+    """Returns the statement for the rows as a folded section; "" for uncommitted changes and answers."""
     if diff.end is None:
         return ""
     try:
         text = diff.statement(diff.choice)
+        if not text:
+            return ""
     except UnsupportedFeatureError as error:
         text = f"-- {error}"
     if len(text) > _SQL:
@@ -115,12 +120,21 @@ def chosen_names(names: Sequence[str], changed: Collection[str], *, whole_rows: 
     return [*(name for name in changed if name in names), *(others if whole_rows else others[:_CONTEXT])][:_COLUMNS]
 
 
+def step(row: RowChange, name: str) -> str:
+    """Returns the change of a number in parentheses, with its sign; "" if it is not known."""
+    if name not in row.steps:
+        return ""
+    text = values.text(row.steps[name])
+    return f"({MINUS}{text.removeprefix('-')})" if text.startswith(("-", MINUS)) else f"(+{text})"
+
+
 def _cell(row: RowChange, name: str, right: bool) -> str:
     align = ' align="right"' if right else ""
     if name in row.changed and row.before is not None and row.after is not None:
         old = values.html(row.before[name]) if name in row.before else ""
         new = values.html(row.after[name]) if name in row.after else ""
-        return f'<td{align} class="dlk-edit"><del>{old}</del> → <ins>{new}</ins></td>'
+        by = f' <span class="dlk-soft">{escape(step(row, name))}</span>' if name in row.steps else ""
+        return f'<td{align} class="dlk-edit"><del>{old}</del> → <ins>{new}</ins>{by}</td>'
     side = row.after if row.after is not None else row.before
     if side is None or name not in side:
         return f"<td{align}></td>"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ducklake_lab.widgets import values
-from ducklake_lab.widgets.diff_rows import MARKS
+from ducklake_lab.widgets.diff_rows import MARKS, step
 from ducklake_lab.widgets.html import percent, visible
 
 if TYPE_CHECKING:
-    from ducklake_lab.diff.diff import Diff
+    from ducklake_lab.diff.row_diff import RowDiff
 
 
-def text(diff: Diff) -> str:
+def text(diff: RowDiff) -> str:
     """Returns a diff as lines of text: counts, schema, segments and rows, marked −, + and →."""
     s = diff.summary
     end = diff.end.snapshot_id if diff.end is not None else "uncommitted"
@@ -31,10 +31,12 @@ def text(diff: Diff) -> str:
         cells = []
         for name, after in (row.after or row.before or {}).items():
             if name in row.changed and row.before is not None:
-                cells.append(f"{name}={values.text(row.before.get(name))}→{values.text(after)}")
-            elif row.kind != "updated":
+                by = step(row, name)
+                cells.append(f"{name}={values.text(row.before.get(name))}→{values.text(after)}{by and ' ' + by}")
+            elif row.kind != "updated" or (diff.files is None and name in diff.key):
                 cells.append(f"{name}={values.text(after)}")
-        lines.append(f"{MARKS[row.kind]} {row.row_id}  {'  '.join(cells)}")
+        number = f" {row.row_id}" if diff.files is not None else ""  # rows of answers have no ids
+        lines.append(f"{MARKS[row.kind]}{number}  {'  '.join(cells)}")
     if (more := diff.count(diff.choice) - diff.limit) > 0:
         lines.append(f"… {more:,} more changed rows")
     return "\n".join(visible(line) for line in lines)

@@ -86,16 +86,20 @@ def facts(result: Result) -> str:
     info = result.info
     if info.seconds:
         parts.append(seconds(info.seconds))
-    if info.snapshots:
-        parts.append(_snapshots(info.snapshots, info.uncommitted))
+    several = len({lake for lake, _ in info.snapshots}) > 1
+    if moving := [read for read in info.snapshots if read not in info.pinned]:
+        parts.append(_snapshots(moving, info.uncommitted, several=several))
+    parts += [
+        f"{visible(lake)} pinned at {visible(name)}" if several else f"pinned at {visible(name)}"
+        for (lake, _), name in sorted(info.pinned.items())
+    ]
     if info.placement is not None and (info.files_total or not info.placement.is_here):
         parts.append(str(info.placement))
     return DOT.join(parts)
 
 
-def _snapshots(found: Sequence[tuple[str, int]], uncommitted: Set[tuple[str, int]]) -> str:
+def _snapshots(found: Sequence[tuple[str, int]], uncommitted: Set[tuple[str, int]], *, several: bool) -> str:
     """Returns the snapshots by number, with their lakes if there are several."""
-    several = len({lake for lake, _ in found}) > 1
     titles = [(lake, state_title(number, uncommitted=(lake, number) in uncommitted)) for lake, number in sorted(found)]
     # a branch has its name always: it is not the lake
     listed = ", ".join(f"{visible(lake)} {title}" if several or "#" in lake else title for lake, title in titles)

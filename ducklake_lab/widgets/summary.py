@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ducklake_lab.widgets.html import DOT, counted, escape, size, view
+from ducklake_lab.widgets.html import DOT, counted, escape, size, view, visible
 
 if TYPE_CHECKING:
     from ducklake_lab.session.overview import TableInfo
@@ -21,6 +21,7 @@ class LakeSummary:
         rows: rows of all tables, if the catalog knows them.
         bytes: size of all data files.
         created: whether this session created the lake.
+        pinned: the name of the snapshot it is pinned at, or None.
     """
 
     name: str
@@ -30,19 +31,22 @@ class LakeSummary:
     rows: int
     bytes: int
     created: bool = False
+    pinned: str | None = None
 
     def facts(self) -> str:
         """The line without the name."""
         sizes = (counted(self.schemas, "schema"), counted(self.tables, "table"), counted(self.rows, "row"))
         made = ("created",) if self.created else ()
-        return DOT.join((*made, f"snapshot {self.snapshot_id}", *sizes, size(self.bytes)))
+        read = f"snapshot {self.snapshot_id}" if self.pinned is None else f"pinned at {visible(self.pinned)}"
+        return DOT.join((*made, read, *sizes, size(self.bytes)))
 
     def __repr__(self) -> str:
         return f"{self.name}{DOT}{self.facts()}"
 
     def _repr_html_(self) -> str:
         return view(
-            f'<p><b>{escape(self.name)}</b>{DOT}<span class="dlk-soft">{self.facts()}</span></p>', label=self.name
+            f'<p><b>{escape(self.name)}</b>{DOT}<span class="dlk-soft">{escape(self.facts())}</span></p>',
+            label=self.name,
         )
 
 
@@ -57,11 +61,18 @@ def of_session(session: Looking, name: str | None = None) -> LakeSummary:
         lake.alias,
         session.tables(),
         created=name is None and lake.created,
+        pinned=lake.pinned,
     )
 
 
 def summarize(
-    name: str, snapshot_id: int, lake: str, tables: Iterable[TableInfo], *, created: bool = False
+    name: str,
+    snapshot_id: int,
+    lake: str,
+    tables: Iterable[TableInfo],
+    *,
+    created: bool = False,
+    pinned: str | None = None,
 ) -> LakeSummary:
     """Summarises one lake from a session's table listing."""
     own = [info for info in tables if info.lake == lake]
@@ -74,4 +85,5 @@ def summarize(
         rows=sum(info.record_count or 0 for info in own),
         bytes=sum(info.file_size_bytes or 0 for info in own),
         created=created,
+        pinned=pinned,
     )

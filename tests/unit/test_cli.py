@@ -289,18 +289,24 @@ def test_the_newest_snapshots_of_a_table_are_those_that_changed_it(lake: str, ca
     assert [row["snapshot_id"] for row in json.loads(capsys.readouterr().out)] == [2, 3]
 
 
-@pytest.mark.parametrize("command", ["sql", "snapshots", "diff", "indexes", "open"])
+@pytest.mark.parametrize("command", ["sql", "snapshots", "diff", "compare", "when", "indexes", "open"])
 def test_the_error_for_a_missing_lake_names_no_option_that_the_command_lacks(
     lake: str, capsys: pytest.CaptureFixture[str], command: str
 ):
-    more = {"sql": ["FROM t"], "diff": ["t", "1"], "open": ["--no-browser"]}.get(command, [])
+    more = {
+        "sql": ["FROM t"],
+        "diff": ["t", "1"],
+        "compare": ["FROM t", "1"],
+        "when": ["FROM t"],
+        "open": ["--no-browser"],
+    }.get(command, [])
     assert main([command, lake + "x", *more]) == 2
     said = capsys.readouterr().err
     assert said == "ducklake-lab: There is no lake at lake.ducklakex; check the path.\n"
     assert not Path(lake + "x").exists()
 
 
-@pytest.mark.parametrize("command", ["sql", "snapshots", "diff", "indexes", "open"])
+@pytest.mark.parametrize("command", ["sql", "snapshots", "diff", "compare", "when", "indexes", "open"])
 def test_help_has_examples_that_parse_and_exit_codes(capsys: pytest.CaptureFixture[str], command: str):
     with pytest.raises(SystemExit):
         main([command, "--help"])
@@ -331,3 +337,31 @@ def test_a_lake_whose_data_was_moved_is_read(tmp_path: Path, capsys: pytest.Capt
     call = ["sql", path, "SELECT count(*) AS n FROM t WHERE range > 1", "--format", "csv"]
     assert main([*call, "--data-path", f"{tmp_path}/new"]) == 0
     assert capsys.readouterr().out == "n\n98\n"
+
+
+def test_answers_are_compared(lake: str, capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    query = "SELECT i, s FROM t"
+    assert main(["compare", lake, query, "2", "3"]) == 1
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[:2] == [
+        "SELECT i, s FROM t  snapshot 2 → 3",
+        "0 deleted · 0 inserted · 1 updated · 1 unchanged · 1 cells changed",
+    ]
+    assert shown[-1] == "→  i=2  s=b→x⟨U+001B⟩[31m"
+    assert main(["compare", lake, query, "-1", "--json", "--key", "i", "--html", f"{tmp_path}/page.html"]) == 1
+    assert json.loads(capsys.readouterr().out)["summary"]["updated"] == 1
+    assert (tmp_path / "page.html").exists()
+    assert main(["compare", lake, "SELECT count(*) FROM t", "2"]) == 0
+    assert main(["compare", lake, "SELECT dep FROM t", "2"]) == 2
+
+
+def test_changes_of_an_answer_are_listed(lake: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["when", lake, "SELECT max(s) FROM t WHERE i = 2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [(row["snapshot_id"], row["answer"]) for row in found] == [(1, None), (2, "b"), (3, "x\x1b[31m")]
+    assert main(["when", lake, "SELECT count(*) FROM t", "--start", "-1", "--monotonic"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "1 answer"
+    assert main(["when", lake, "SELECT i FROM t", "--limit", "1"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "first 1 of 2 answers"
+    assert main(["when", lake, "SELECT random() FROM t"]) == 2
+    assert main(["when", lake, "SELECT count(*) FROM t", "--start", "3", "--end", "1"]) == 2

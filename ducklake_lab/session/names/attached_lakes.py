@@ -12,7 +12,7 @@ from ducklake_lab.duckdb.stopping import is_interrupt
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.turn import Turn
 from ducklake_lab.errors import DuckLakeError, EntryNotFoundError, TransactionError, UsageError, did_you_mean
-from ducklake_lab.model.entries import Table
+from ducklake_lab.model.entries import Snapshot, Table
 from ducklake_lab.model.quoting import path_parts, schema_path, split_dotted
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.names.read_states import At, ReadStates
@@ -218,6 +218,20 @@ class Lakes:
         """Closes catalog files, so that other clients can use them during a job."""
         for lake in self:
             lake.database.release()
+
+    def pin(self, lake: Lake, at: At) -> Snapshot | None:
+        """Pins a lake at a snapshot for all reads; None unpins it. See `Lake.pin`.
+
+        Raises:
+            TransactionError: a transaction is open, which reads its own snapshot.
+        """
+        if self.in_transaction:
+            raise TransactionError(
+                "A transaction is open, and reads one snapshot until its end; COMMIT or ROLLBACK first."
+            )
+        found = lake.pin(at)
+        self.reads.unpin([lake.alias])
+        return found
 
     # Names
 

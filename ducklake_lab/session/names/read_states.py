@@ -31,6 +31,7 @@ class ReadStates:
         self.at: At = None
         self.pins: dict[str, Snapshot] = {}
         self._in_statement = False
+        self._at: dict[tuple[str, At], Snapshot] = {}
 
     @contextmanager
     def statement(self, at: At = None) -> Iterator[None]:
@@ -40,6 +41,7 @@ class ReadStates:
             yield
         finally:
             self.at, self._in_statement = None, False
+            self._at.clear()
             if not self.held:
                 self.pins.clear()
 
@@ -57,8 +59,7 @@ class ReadStates:
         if at is None and self.transaction is not None and self.transaction.lake is lake:
             return self.transaction.state
         if at is not None:
-            with lake.connect() as connection:
-                return lake.state(connection, lake.snapshot(connection, at))
+            return self._state_at(lake, at)
         pinned = self.pins.get(lake.alias) or lake.newest_unopened()
         state = lake.cache.entries(pinned) if pinned is not None else None
         if state is None and pinned is not None:
@@ -67,6 +68,17 @@ class ReadStates:
         state = state or lake.read_newest()
         if self.held or self._in_statement:
             self.pins[lake.alias] = state.snapshot
+        return state
+
+    def _state_at(self, lake: Lake, at: At) -> CatalogState:
+        """Returns the entries at a snapshot, which one statement looks for once."""
+        known = self._at.get((lake.alias, at))
+        state = lake.cache.entries(known) if known is not None else None
+        if state is None:
+            with lake.connect() as connection:
+                state = lake.state(connection, lake.snapshot(connection, at))
+        if self._in_statement:
+            self._at[lake.alias, at] = state.snapshot
         return state
 
     def is_newest(self, lake: Lake, state: CatalogState) -> bool:

@@ -39,7 +39,7 @@ def plan_call(lakes: Lakes, call: FeedCall, info: RunInfo | None = None, *, virt
         state = lake.state(connection, last)
         table = state.table_in_text(call.schema, call.table)
         if info is not None:
-            info.read(read_of(lake, state, table, is_fixed=True))
+            info.read(lake, read_of(lake, state, table, is_fixed=True))
         begin = call.start if isinstance(call.start, int) else lake.instant(call.start)
         start = _first_snapshot(connection, begin, last.snapshot_id)
         return Feed(call.name, plan_feed(lake, connection, state, table, start, last.snapshot_id), virtual)

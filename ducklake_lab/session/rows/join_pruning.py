@@ -32,7 +32,7 @@ def implied(keys: Iterable[JoinKey], small: Mapping[str, tuple[ScanPlan, Predica
 
 
 def _of_key(key: JoinKey, plan: ScanPlan, predicate: Predicate | None) -> Predicate | None:
-    wanted = {key.other[0].casefold(), *(path[0].casefold() for path in _paths(predicate))}
+    wanted = {key.other[0].casefold(), *(path[0].casefold() for path in paths_of(predicate))}
     columns = tuple(column for column in plan.columns if column.name.casefold() in wanted)
     if len(columns) < len(wanted):
         return None
@@ -41,7 +41,7 @@ def _of_key(key: JoinKey, plan: ScanPlan, predicate: Predicate | None) -> Predic
     rows = local_reader.read(replace(plan, table=replace(plan.table, columns=columns)))
     tables = {"t": rows.rename_columns(list(names.values()))}
     value = _sql(key.other, names)
-    where = f"{value} IS NOT NULL" + (f" AND {_condition(predicate, names)}" if predicate is not None else "")
+    where = f"{value} IS NOT NULL" + (f" AND {condition_sql(predicate, names)}" if predicate is not None else "")
     distinct = engine.evaluate(f"SELECT DISTINCT {value} FROM t WHERE {where} ORDER BY 1", tables).column(0)
     if len(distinct) <= MAX_VALUES:
         return InList(key.column, tuple(_values(distinct)))
@@ -63,11 +63,12 @@ def _values(column: pa.ChunkedArray) -> list[object]:
     return [Moment.counted(number, kind) for number in numbers]
 
 
-def _paths(predicate: Predicate | None) -> list[ColumnPath]:
+def paths_of(predicate: Predicate | None) -> list[ColumnPath]:
+    """Returns the columns of a predicate, repeated ones too."""
     if predicate is None:
         return []
     if isinstance(predicate, And | Or):
-        return [path for term in predicate.terms for path in _paths(term)]
+        return [path for term in predicate.terms for path in paths_of(term)]
     return [predicate.column]
 
 
@@ -75,10 +76,11 @@ def _sql(path: ColumnPath, names: Mapping[str, str]) -> str:
     return ".".join([names[path[0].casefold()], *map(quote_identifier, path[1:])])
 
 
-def _condition(predicate: Predicate, names: Mapping[str, str]) -> str:
+def condition_sql(predicate: Predicate, names: Mapping[str, str]) -> str:
+    """Returns a predicate as DuckDB's SQL, with the names that columns have there, by their folded names."""
     if isinstance(predicate, And | Or):
         word = " AND " if isinstance(predicate, And) else " OR "
-        return "(" + word.join(_condition(term, names) for term in predicate.terms) + ")"
+        return "(" + word.join(condition_sql(term, names) for term in predicate.terms) + ")"
     value = _sql(predicate.column, names)
     if isinstance(predicate, NullTest):
         return f"{value} IS {'' if predicate.is_null else 'NOT '}NULL"

@@ -278,7 +278,7 @@ class NameResolver:
             if entry is not None:
                 is_uncommitted = self._lakes.reads.is_uncommitted(state)
                 is_fixed = self._lakes.is_fixed(lake, moment)
-                info.read(read_of(lake, state, entry, is_fixed=is_fixed, is_uncommitted=is_uncommitted))
+                info.read(lake, read_of(lake, state, entry, is_fixed=is_fixed, is_uncommitted=is_uncommitted))
 
     # Objects of this session only
 

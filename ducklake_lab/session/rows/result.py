@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.duckdb.casting import cast_columns
 from ducklake_lab.duckdb.handing import arrow_table, pandas_frame, python_rows
 from ducklake_lab.duckdb.zones import in_zone, process_time_zone
@@ -49,6 +50,7 @@ class RunInfo:
         uncommitted: the `snapshots` that were read with, or made by, changes of the open transaction.
         reads: the tables of lakes that are read, and the views and macros in between, without duplicates.
         wrote: whether a statement of the text may have changed something.
+        pinned: the names of snapshots that lakes were pinned at when they were read, by the entry of `snapshots`.
     """
 
     snapshots: list[tuple[str, int]] = field(default_factory=list)
@@ -62,10 +64,13 @@ class RunInfo:
     uncommitted: set[tuple[str, int]] = field(default_factory=set)
     reads: list[EntryRead] = field(default_factory=list)
     wrote: bool = False
+    pinned: dict[tuple[str, int], str] = field(default_factory=dict)
 
-    def read(self, read: EntryRead) -> None:
+    def read(self, lake: Lake, read: EntryRead) -> None:
         """Notes an entry that is read, and its snapshot."""
         self.note(read.title, read.snapshot_id, uncommitted=read.is_uncommitted)
+        if lake.pinned is not None and lake.at == read.snapshot_id:
+            self.pinned[read.title, read.snapshot_id] = lake.pinned
         if read not in self.reads:
             self.reads.append(read)
 

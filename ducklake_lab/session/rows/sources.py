@@ -429,7 +429,7 @@ class Sources:
                 read = read_of(
                     lake_table.lake, state, scan.plan.table, is_fixed=is_fixed, is_uncommitted=is_uncommitted
                 )
-                info.read(read)
+                info.read(lake_table.lake, read)
                 info.add(scan.plan)
                 return scan
         raise AssertionError(source)  # the planner names no other rows

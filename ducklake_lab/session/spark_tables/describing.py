@@ -36,7 +36,8 @@ def load(parts: Parts, request: Request) -> dict[str, Any]:
     if table is not None:
         pinned = at is not None or not parts.in_own_transaction
         token = token_of(state, table, at, pinned=pinned, number=next(_numbers))
-        writable = at is None and not parts.lake.read_only
+        # the refusal of a write says how to unpin the lake
+        writable = at is None and (not parts.lake.read_only or parts.lake.pinned is not None)
         return _described(parts, request, token, table, writable=writable)
     if namespace and name.casefold() in metadata_tables.TABLES:
         owner = _find(parts, state, schema_of(namespace[:-1]), namespace[-1])

@@ -100,8 +100,7 @@ class LocalStatements:
         """
         if self._lakes.in_transaction:
             raise TransactionError("Metadata tables can be changed only outside of a transaction; COMMIT first.")
-        if lake.read_only:
-            raise TransactionError(f"The lake {lake.alias} is attached read-only; attach it again for writing.")
+        lake.check_not_read_only()
         rows, count = run_on_metadata(lake.database, without_qualifier(statement.sql, lake.metadata_name))
         lake.cache.forget()
         return count_result(count, RunInfo()) if rows is None else Result(InMemory(rows), engine=self._engine)

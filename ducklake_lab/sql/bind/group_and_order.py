@@ -24,7 +24,7 @@ def bind_group(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, alia
         keys = [
             exp.Literal.number(place_)
             for place_, item in enumerate(node.expressions, 1)
-            if not _has_aggregate(item) and _has_column(item, scope)
+            if not has_aggregate(item) and _has_column(item, scope)
         ]
         whole = exp.Group(expressions=keys) if keys else None
         if whole is not None:
@@ -87,7 +87,7 @@ def bind_having(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, ali
         name = column.name.casefold()
         if name not in aliases or column.table or name in grouped or _is_inside(column, clause):
             continue
-        if not is_all or _has_aggregate(aliases[name]):
+        if not is_all or has_aggregate(aliases[name]):
             value = alias_value(column, aliases[name])
             notes(value).is_bound = True
             column.replace(value)
@@ -227,7 +227,7 @@ def _expand_stars(order: exp.Expr, scope: Scope) -> None:
     order.set("expressions", keys)
 
 
-def _has_aggregate(node: exp.Expr) -> bool:
+def has_aggregate(node: exp.Expr) -> bool:
     """Returns whether an expression contains an aggregate or window function, outside of subqueries."""
     if isinstance(node, exp.Window):
         return True
@@ -235,7 +235,7 @@ def _has_aggregate(node: exp.Expr) -> bool:
         return True
     if isinstance(node, exp.Subquery | exp.Select):
         return False
-    return any(_has_aggregate(child) for child in node.iter_expressions())
+    return any(has_aggregate(child) for child in node.iter_expressions())
 
 
 def _has_column(item: exp.Expr, scope: Scope) -> bool:

@@ -228,3 +228,51 @@ def test_passwords_are_not_shown(shell: InteractiveShell, tmp_path: Path, capsys
         printed = capsys.readouterr()
         assert "hunter2" not in printed.out + printed.err, cell
         assert printed.out.strip(), cell
+
+
+@pytest.mark.slow
+def test_pins(shell: InteractiveShell, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    ducklake_lab.load_ipython_extension(shell)
+    run(f"%ducklake connect ducklake:{tmp_path}/small.ducklake")
+    run("%%ducklake\nCREATE TABLE t AS SELECT 1 AS i; INSERT INTO t VALUES (2)")
+    run("%ducklake tag first 1")
+    assert "pinned at first (snapshot 1) · 1 schema · 1 table · 1 row" in repr(run("%ducklake pin first"))
+    assert run("%%ducklake\nSELECT count(*) FROM t").fetchall() == [(1,)]
+    assert "in use, pinned at first (snapshot 1)" in repr(run("%ducklake lakes"))
+    assert "pinned at first" in repr(run("%ducklake pin"))
+    assert not shell.run_cell("%%ducklake\nDELETE FROM t").success
+    assert not shell.run_cell("%ducklake pin 1 --off").success
+    assert "%ducklake pin --off unpins it" in capsys.readouterr().out
+    assert "snapshot 2" in repr(run("%ducklake pin --off"))
+    assert run("%%ducklake\nSELECT count(*) FROM t").fetchall() == [(2,)]
+
+
+@pytest.mark.slow
+def test_compares_answers(shell: InteractiveShell, run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    ducklake_lab.load_ipython_extension(shell)
+    run(f"%ducklake connect ducklake:{tmp_path}/small.ducklake")
+    run("%%ducklake\nCREATE TABLE t AS SELECT 1 AS i; INSERT INTO t VALUES (2), (3)")
+    found = run("least = 1\n") or run("%%ducklake --compare 1 2\nSELECT count(*) AS n FROM t WHERE i >= :least")
+    assert found.summary.updated == 1
+    assert run("%%ducklake --compare 1 2 kept <<\nFROM t") is None
+    assert shell.user_ns["kept"].summary.inserted == 2
+    assert run("%ducklake compare 'FROM t' 1 --key i --rows 1").limit == 1
+    run(f"%ducklake compare 'FROM t' 1 2 --html {tmp_path}/page.html")
+    assert "inserted" in (tmp_path / "page.html").read_text()
+    capsys.readouterr()
+    assert not shell.run_cell("%%ducklake --compare 1\nFROM t").success
+    assert not shell.run_cell("%%ducklake --compare 1 2 --at 1\nFROM t").success
+    shown = capsys.readouterr().out
+    assert "--compare needs two values: --compare A B" in shown and "does not go together with --at" in shown
+
+
+@pytest.mark.slow
+def test_says_when_an_answer_changed(shell: InteractiveShell, run: Run, tmp_path: Path):
+    ducklake_lab.load_ipython_extension(shell)
+    run(f"%ducklake connect ducklake:{tmp_path}/small.ducklake")
+    run("%%ducklake\nCREATE TABLE t AS SELECT 1 AS i; INSERT INTO t VALUES (2), (3)")
+    found = run("%ducklake when 'SELECT max(i) FROM t'")
+    assert [(row[0], row[-1]) for row in found.fetchall()] == [(1, 1), (2, 3)]
+    assert "answer" in found._repr_html_()
+    found = run("%ducklake when 'SELECT max(i) FROM t' --start 2 --monotonic")
+    assert [(row[0], row[-1]) for row in found.fetchall()] == [(2, 3)]

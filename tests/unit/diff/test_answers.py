@@ -1,0 +1,175 @@
+"""The diff of a query's answers at two snapshots."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+import ducklake_lab as dl
+from ducklake_lab.widgets.diff_text import text
+
+GROUPED = "SELECT g, count(*) AS n, sum(x) AS total, max(note) AS note FROM t GROUP BY ALL"
+
+
+@pytest.fixture
+def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session]:
+    with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data") as session:
+        session.sql(
+            """
+            CREATE TABLE t AS SELECT range AS i, (range % 4)::INTEGER AS g, (range * 1.5)::DECIMAL(9, 2) AS x, 'n' || range AS note
+            FROM range(40);
+            DELETE FROM t WHERE g = 3;
+            INSERT INTO t SELECT range, 9, 1, '<b>' FROM range(100, 130);
+            UPDATE t SET x = x + 10 WHERE i IN (0, 4);
+            ALTER TABLE t ALTER g SET TYPE BIGINT;
+            ALTER TABLE t ADD COLUMN more INTEGER;
+            ALTER TABLE t DROP COLUMN note;
+            """
+        )
+        yield session
+
+
+def test_groups_come_go_and_change(session: dl.Session) -> None:
+    found = session.compare(GROUPED, 1, 4)
+    assert found.key == ("g",)
+    assert (found.summary.deleted, found.summary.inserted, found.summary.updated, found.summary.unchanged) == (
+        1,
+        1,
+        1,
+        2,
+    )
+    (row,) = found.rows(kind="updated")
+    assert row.before is not None and row.before["g"] == 0
+    assert row.changed == ("total",)
+    assert row.steps == {"total": Decimal("20.00")}
+    assert [r.before["g"] for r in found.rows(kind="deleted") if r.before] == [3]
+    assert [r.after["g"] for r in found.rows(kind="inserted") if r.after] == [9]
+    assert not found.is_empty and session.compare(GROUPED, 4, 4).is_empty
+
+
+@pytest.mark.parametrize(
+    ("query", "key"),
+    [
+        ("SELECT g % 2, count(*) FROM t GROUP BY 1", ("(g % 2)",)),
+        ("SELECT count(*) AS n, g FROM t GROUP BY g", ("g",)),
+        ("SELECT count(*) AS n FROM t GROUP BY g", ()),  # an aggregate is unique by chance only
+        ("SELECT g, x % 2 AS y, count(*) FROM t GROUP BY ALL", ("g", "y")),
+        ("SELECT g, i FROM t", ("i",)),
+        ("SELECT g, g + 1 AS h FROM t", ()),
+        ("SELECT i % 8 AS a, i // 8 AS b, x FROM t WHERE i < 40", ("a", "b")),
+        ("SELECT x::DOUBLE AS d, note FROM t WHERE i < 40", ("note",)),
+        ("SELECT {'a': i} AS s, g FROM t", ()),
+        ("SELECT count(*) FROM t", ()),
+        ("FROM t", ("i",)),
+    ],
+)
+def test_keys_are_found_and_checked(session: dl.Session, query: str, key: tuple[str, ...]) -> None:
+    assert session.compare(query, 1, 4).key == key
+
+
+def test_rows_without_a_key_are_a_multiset(session: dl.Session) -> None:
+    found = session.compare("SELECT g FROM t", 1, 4)
+    assert (found.summary.deleted, found.summary.inserted, found.summary.updated) == (10, 30, 0)
+    assert found.summary.unchanged == 30
+    assert {row.before["g"] for row in found.rows(kind="deleted") if row.before} == {3}
+    assert session.compare("SELECT i % 2 AS odd FROM t WHERE i < 40", 1, 2).summary.deleted == 10
+
+
+def test_one_row_is_that_row(session: dl.Session) -> None:
+    (row,) = session.compare("SELECT count(*) AS n, sum(i) AS s, min(g) AS g FROM t", 1, 4).rows()
+    assert (row.kind, row.changed, row.steps) == ("updated", ("n", "s"), {"n": 20, "s": 3225})
+    gone = session.compare("SELECT i FROM t WHERE i = 3", 1, 4).summary
+    assert (gone.deleted, gone.inserted, gone.updated) == (1, 0, 0)
+
+
+def test_columns_that_differ(session: dl.Session) -> None:
+    found = session.compare("FROM t", 4, 7, key=["I"])
+    assert found.key == ("i",)
+    assert [(change.kind, (change.after or change.before or ("",))[0]) for change in found.schema] == [
+        ("retyped", "g"),
+        ("added", "more"),
+        ("dropped", "note"),
+    ]
+    assert found.summary.updated == 0 and found.summary.unchanged == 60
+    assert not found.is_empty
+    retyped = session.compare("SELECT i, CASE WHEN i < 7 THEN g END AS g FROM t", 4, 5)
+    assert [change.kind for change in retyped.schema] == ["retyped"]
+    assert retyped.summary.changed == 0 and not retyped.is_empty
+
+
+def test_values_of_other_types_are_compared_as_texts(session: dl.Session) -> None:
+    session.sql("CREATE TABLE r AS SELECT range::INTEGER AS i, range::INTEGER AS v FROM range(3)")
+    before = session.current_snapshot().snapshot_id
+    session.sql(
+        "CREATE OR REPLACE TABLE r AS SELECT range::BIGINT AS i, range || CASE range WHEN 2 THEN '.0' ELSE '' END AS v FROM range(3)"
+    )
+    found = session.compare("FROM r", before)
+    assert [(change.kind, change.after) for change in found.schema] == [
+        ("retyped", ("i", "BIGINT")),
+        ("retyped", ("v", "VARCHAR")),
+    ]
+    (row,) = found.rows()
+    assert (row.before, row.after) == ({"i": 2, "v": "2"}, {"i": 2, "v": "2.0"})
+
+
+def test_nulls_nan_and_repeated_names(session: dl.Session) -> None:
+    session.sql(
+        "CREATE TABLE f AS SELECT * FROM (VALUES (1, NULL, 'nan'::DOUBLE), (2, 5, 'inf'::DOUBLE)) AS v(i, n, d)"
+    )
+    before = session.current_snapshot().snapshot_id
+    session.sql("UPDATE f SET n = 6 WHERE i = 1; UPDATE f SET d = 0 WHERE i = 2")
+    found = session.compare("SELECT i, n, n, d FROM f", before)
+    rows = {row.after["i"]: row for row in found.rows() if row.after}
+    assert rows[1].changed == ("n", "n (2)") and not rows[1].steps  # no number says how far NULL is from 6
+    assert rows[2].changed == ("d",)
+
+
+def test_a_snapshot_in_the_query_and_parameters(session: dl.Session) -> None:
+    assert session.compare("SELECT count(*) FROM t AT (VERSION => 1)", 1, 4).is_empty
+    assert session.compare("SELECT count(*) FROM t WHERE g = :g", 1, 4, params={"g": 9}).summary.updated == 1
+    session.tag("start", 1)
+    assert session.compare(GROUPED, "start", 4).start.snapshot_id == 1
+    session.pin(2)
+    assert session.compare("SELECT count(*) FROM t", 1).end.snapshot_id == 2
+
+
+@pytest.mark.parametrize(
+    ("query", "options", "message"),
+    [
+        ("DELETE FROM t", {}, "Only the answers of one query"),
+        ("SELECT 1; SELECT 2", {}, "Only the answers of one query"),
+        ("FROM t", {"key": ["no"]}, 'no column "no" to pair rows by'),
+        ("FROM t", {"key": ["g"]}, "g is no key"),
+        ("SELECT dep FROM t", {}, 'no column "dep"'),
+        ("FROM t", {"a": 99}, "There is no snapshot 99"),
+    ],
+)
+def test_misuse_is_one_line(session: dl.Session, query: str, options: dict[str, object], message: str) -> None:
+    with pytest.raises(dl.DuckLakeError, match=message) as error:
+        session.compare(query, **{"a": 1, "b": 4, **options})  # type: ignore[arg-type]
+    assert "\n" not in str(error.value)
+
+
+def test_it_is_shown_as_a_diff_is(session: dl.Session, tmp_path: Path) -> None:
+    found = session.compare(GROUPED, 1, 4)
+    page = found.to_html(tmp_path / "answers.html")
+    assert "&lt;b&gt;" in page and "<b>'" not in page
+    assert "(+20.00)" in page and "paired by g" in page and "row id" not in page and "as SQL" not in page
+    assert "total=270.00→290.00 (+20.00)" in text(found).replace(",", "")
+    assert json.loads(found.to_json())["summary"]["updated"] == 1
+    assert found.plot() is not None and "updated" in repr(found)
+    assert found._repr_mimebundle_() is not None
+
+
+def test_secrets_of_a_query_are_not_shown(session: dl.Session) -> None:
+    query = "SELECT 'postgres://me:{}@host/db' AS u, count(*) FROM t"
+    found = session.compare(query.format("hunter22"), 1, 4)
+    assert "hunter22" not in found.table and "hunter22" not in repr(found)
+    for ask in (session.compare, session.when):
+        with pytest.raises(dl.DuckLakeError) as error:
+            ask(query.format("hunter22") + " WHER x = 1 1", 1, 4)
+        assert "hunter22" not in str(error.value) and error.value.__cause__ is None
