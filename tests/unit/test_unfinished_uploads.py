@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ducklake_lab.object_access import Keys, S3Access, grant, keys_of, revoke
-from ducklake_lab.unfinished_uploads import _s3_object, _quoted, signed
+from ducklake_lab.unfinished_uploads import _quoted, _s3_object, signed
 
 KEYS = Keys("AKIDEXAMPLE", "t0p-s3cret", None)
 
