@@ -12,16 +12,6 @@ from ducklake_lab.model.files import ColumnStats, DataFile
 
 #: Main kind of a snapshot's changes, which gives its colour.
 ChangeKind = Literal["insert", "update", "delete", "restore", "schema", "maintenance", "none"]
-#: Fills with at least 3:1 contrast on white and near-black, which colour-blind readers distinguish too.
-KIND_COLORS: Mapping[ChangeKind, str] = {
-    "insert": "#159a72",
-    "update": "#c07c00",
-    "delete": "#d9482f",
-    "restore": "#4f7fd6",
-    "schema": "#8a63d2",
-    "maintenance": "#7d8590",
-    "none": "#a0a7af",
-}
 
 
 @dataclass(frozen=True, slots=True)

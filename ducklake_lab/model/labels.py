@@ -1,8 +1,23 @@
-"""Names of values that stand beside each other in a picture."""
+"""Names and colours of values that stand beside each other in a picture."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ducklake_lab.model.history import ChangeKind
+
+#: Fills with at least 3:1 contrast on white and near-black, which colour-blind readers distinguish too.
+KIND_COLORS: Mapping[ChangeKind, str] = {
+    "insert": "#159a72",
+    "update": "#c07c00",
+    "delete": "#d9482f",
+    "restore": "#4f7fd6",
+    "schema": "#8a63d2",
+    "maintenance": "#7d8590",
+    "none": "#a0a7af",
+}
 
 
 def label(text: str | None) -> str:

@@ -10,8 +10,7 @@ from plotly.subplots import make_subplots
 
 from ducklake_lab.diff.model import ColumnDiff, Histogram
 from ducklake_lab.hooks import hook
-from ducklake_lab.model.history import KIND_COLORS
-from ducklake_lab.model.labels import distinct
+from ducklake_lab.model.labels import KIND_COLORS, distinct
 from ducklake_lab.plots.sources import DiffSource
 from ducklake_lab.plots.style import AFTER, BEFORE, Picture, finish, plain
 

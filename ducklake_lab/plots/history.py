@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import plotly.graph_objects as go
 
 from ducklake_lab.hooks import hook
-from ducklake_lab.model.history import KIND_COLORS, HistoryEntry
+from ducklake_lab.model.history import HistoryEntry
+from ducklake_lab.model.labels import KIND_COLORS
 from ducklake_lab.plots.style import Picture, finish, plain
 
 

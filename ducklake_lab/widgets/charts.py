@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ducklake_lab.diff.model import Histogram
-from ducklake_lab.model.history import KIND_COLORS
+from ducklake_lab.model.labels import KIND_COLORS
 from ducklake_lab.widgets.html import clip, compact, count, counted, escape
 
 _BEFORE = "#8b939c"

@@ -7,7 +7,8 @@ from posixpath import basename
 
 from ducklake_lab.diff.model import ColumnChange, ColumnDiff, DiffSummary, FileChange, FileDiff, Pattern
 from ducklake_lab.model.entries import SnapshotInfo
-from ducklake_lab.model.history import KIND_COLORS, HistoryEntry
+from ducklake_lab.model.history import HistoryEntry
+from ducklake_lab.model.labels import KIND_COLORS
 from ducklake_lab.plots.sources import DiffSource
 from ducklake_lab.widgets import charts, diff_rows, timeline
 from ducklake_lab.widgets.html import (

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from ducklake_lab.model.history import KIND_COLORS
+from ducklake_lab.model.labels import KIND_COLORS
 from ducklake_lab.model.units import counted as counted
 from ducklake_lab.model.units import size as size
 from ducklake_lab.signs import readable as readable

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ducklake_lab.diff.model import ColumnChange
-from ducklake_lab.model.history import KIND_COLORS, ChangeKind
+from ducklake_lab.model.history import ChangeKind
+from ducklake_lab.model.labels import KIND_COLORS
 from ducklake_lab.widgets import diff as diff_view
 from ducklake_lab.widgets.html import (
     DOT,

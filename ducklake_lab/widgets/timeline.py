@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from math import sqrt
 
-from ducklake_lab.model.history import KIND_COLORS, HistoryEntry
+from ducklake_lab.model.history import HistoryEntry
+from ducklake_lab.model.labels import KIND_COLORS
 from ducklake_lab.widgets.html import KIND_LABELS, MINUS, compact, count, counted, escape, time, zone
 
 #: Most snapshots drawn; more would be thinner than a pixel in most notebooks.

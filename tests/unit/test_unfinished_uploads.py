@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ducklake_lab.object_access import Keys, S3Access, grant, keys_of, revoke
-from ducklake_lab.unfinished_uploads import _place_of, _quoted, signed
+from ducklake_lab.unfinished_uploads import _quoted, _s3_object, signed
 
 KEYS = Keys("AKIDEXAMPLE", "t0p-s3cret", None)
 
@@ -54,7 +54,7 @@ def test_signatures_are_those_of_the_aws_client(
 def test_places(access: S3Access, path: str, place: str | None, bare: pytest.MonkeyPatch) -> None:
     grant("test", "place", access)
     try:
-        found = _place_of(path)
+        found = _s3_object(path)
     finally:
         revoke("test")
     assert place == (found and f"{found.scheme} {found.host} {found.base} {found.key}")

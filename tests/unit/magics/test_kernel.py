@@ -20,6 +20,7 @@ SETUP = """
 import time
 import pyarrow as pa
 from types import SimpleNamespace
+from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.errors import BindError
 from ducklake_lab.magics import DuckLakeMagics
 from ducklake_lab.session.rows.result import Result
@@ -40,7 +41,7 @@ class Session:
         time.sleep(0.9)
         if "interrupt" in text:
             raise KeyboardInterrupt
-        return Rows(arrow=pa.table({"n": [1]}))
+        return Rows(InMemory(pa.table({"n": [1]})))
 
 ip = get_ipython()
 ip.register_magics(DuckLakeMagics(ip, connect=lambda uri, **options: Session()))
