@@ -139,14 +139,14 @@ def read_history_of(connection: sa.Connection, snapshot_id: int) -> SnapshotInfo
     return found[0]
 
 
-def read_changes(connection: sa.Connection, between: tuple[int, int]) -> list[tuple[int, str]]:
-    """Read the ids of snapshots in a range, both ends included, with their `changes_made`, oldest first."""
+def read_changes(connection: sa.Connection, between: tuple[int, int]) -> list[tuple[int, str | None]]:
+    """Read the ids of snapshots in a range, both ends included, with their `changes_made`, oldest first; None without."""
     s, c = t.snapshot.c, t.snapshot_changes.c
     query = sa.select(s.snapshot_id, c.changes_made).select_from(
         t.snapshot.outerjoin(t.snapshot_changes, s.snapshot_id == c.snapshot_id)
     )
     found = query.where(s.snapshot_id.between(*between)).order_by(s.snapshot_id)
-    return [(number, changes or "") for number, changes in connection.execute(found)]
+    return [(number, changes) for number, changes in connection.execute(found)]
 
 
 def read_times(connection: sa.Connection, snapshot_ids: Collection[int]) -> dict[int, datetime]:

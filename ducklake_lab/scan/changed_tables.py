@@ -24,7 +24,7 @@ class ChangesAfter:
     def __init__(self, connection: sa.Connection, start: int, end: int) -> None:
         history = read_changes(connection, (start + 1, end)) if end > start else []
         self._end = end
-        self._snapshots = [number for number, _ in history]
+        self._snapshots = [number for number, changes in history if changes is not None]
         self._of_tables: dict[int, list[int]] = {}
         for number, changes in history:
             for change in parse_changes(changes):
@@ -44,7 +44,7 @@ class ChangesAfter:
         return len(found) - bisect_right(found, since)
 
     def is_whole(self, since: int) -> bool:
-        """Whether no snapshot after `since` has expired."""
+        """Whether the changes of all snapshots after `since` are there: none has expired."""
         return len(self._snapshots) - bisect_right(self._snapshots, since) == max(self._end - since, 0)
 
 

@@ -14,6 +14,7 @@ import ducklake_lab as dl
 from ducklake_lab.session.rows import result as result_module
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.spark import frames
+from ducklake_lab.widgets.recorded import KEY, record_of
 from ducklake_lab.widgets.table_view import ResultBrowser
 
 
@@ -78,3 +79,12 @@ def test_values_of_another_run_are_said_to_be_so(session: dl.Session) -> None:
     same = shown(session.sql("SELECT i FROM t"))
     same.answer_all({})
     assert "ran again" not in same.facts
+
+
+def test_the_record_names_what_spark_reads(session: dl.Session) -> None:
+    session.sql("CREATE VIEW few AS FROM t WHERE i < 3")
+    queries = (session.sql("FROM few"), session.sql("SELECT count(*) FROM few", dialect="spark"))
+    for found in (record_of(result)[KEY] for result in queries):
+        (state,) = found["reads"]
+        assert (found["engine"], state["snapshot"]) == ("spark", 2)
+        assert [entry["name"] for entry in (*state["tables"], *state["definitions"])] == ["t", "few"]

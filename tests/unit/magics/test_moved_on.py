@@ -155,6 +155,14 @@ def test_expired_snapshots_prove_nothing(session: dl.Session) -> None:
     ]
 
 
+def test_a_snapshot_without_changes_proves_nothing(session: dl.Session) -> None:
+    both = reads(session, "SELECT * FROM birds, places")
+    session.sql("INSERT INTO birds SELECT 'teal', i FROM range(100) AS r(i)")
+    at = session.current_snapshot().snapshot_id
+    session.sql(f"DELETE FROM __ducklake_metadata_lake.ducklake_snapshot_changes WHERE snapshot_id = {at}")
+    assert tables(session, both)[0] == ("unknown", 0)
+
+
 def test_a_table_that_no_commit_had_made_is_unknown(session: dl.Session) -> None:
     session.sql("BEGIN; CREATE TABLE nests (i INTEGER)")
     recorded = reads(session, "FROM nests")
