@@ -68,7 +68,7 @@ def test_filters_skip_files(uri: str, spark: SparkSession, tmp_path: Path) -> No
         ({"table": "tt"}, "Did you mean"),
         ({"table": "t", "versoin": "1"}, "Did you mean version"),
         ({"table": "t", "version": "x"}, "x"),
-        ({"table": "t", "starting_version": "x"}, "is a snapshot id"),
+        ({"table": "t", "readChangeFeed": "true", "starting_version": "x"}, 'no snapshot with the tag "x"'),
     ],
 )
 def test_bad_options_are_named(uri: str, spark: SparkSession, options: dict[str, str], message: str) -> None:
@@ -77,7 +77,7 @@ def test_bad_options_are_named(uri: str, spark: SparkSession, options: dict[str,
 
 
 def test_a_stream_reads_each_inserted_row_once(uri: str, spark: SparkSession, tmp_path: Path) -> None:
-    frame = spark.readStream.format("ducklake").option("table", "t").load(uri)
+    frame = spark.readStream.format("ducklake").options(table="t", ignoreDeletes="true").load(uri)
     seen: list[list[int]] = []
 
     def run() -> None:
