@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from ducklake_lab.errors import EntryExistsError, EntryNotFoundError, UnsupportedFeatureError
-from ducklake_lab.model.entries import Macro, Schema, View
+from ducklake_lab.model.entries import Macro, Schema, Table, View
 from ducklake_lab.model.quoting import path_title
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.revert.conflicts import Conflict, Found, Rules
 from ducklake_lab.transaction.transaction import Transaction
+
+Entry = TypeVar("Entry", Table, View, Macro)
 
 
 @dataclass(slots=True)
@@ -31,6 +34,11 @@ class EntryPlan:
     gone_views: list[int] = field(default_factory=list)
     macros: list[Macro] = field(default_factory=list)
     gone_macros: list[int] = field(default_factory=list)
+    _new_ids: dict[int, int] = field(default_factory=dict)
+
+    def in_schema(self, entry: Entry) -> Entry:
+        """Return an entry in the schema that has come back under a new id, if its own has."""
+        return replace(entry, schema_id=self._new_ids.get(entry.schema_id, entry.schema_id))
 
     def begin(self, transaction: Transaction) -> None:
         """Stages what tables depend on, before they change."""
@@ -39,7 +47,13 @@ class EntryPlan:
                 raise EntryExistsError(
                     f"The schema {path_title(schema.name)} cannot come back: there is another of its name."
                 )
-            transaction.state = transaction.state.with_schema(schema)
+            # a catalog has each id of a schema once
+            parent = (
+                schema.parent_id if schema.parent_id is None else self._new_ids.get(schema.parent_id, schema.parent_id)
+            )
+            new = replace(schema, schema_id=transaction.local_id(), parent_id=parent)
+            self._new_ids[schema.schema_id] = new.schema_id
+            transaction.state = transaction.state.with_schema(new)
         for view_id in self.gone_views:
             transaction.state = transaction.state.without_view(view_id)
         for macro_id in self.gone_macros:
@@ -47,13 +61,13 @@ class EntryPlan:
 
     def end(self, transaction: Transaction) -> None:
         """Stages the rest, after tables changed."""
-        for view in self.views:
+        for view in map(self.in_schema, self.views):
             known = transaction.state.views.get(view.view_id)
             schema = _schema_of(transaction, view)
             if known is None or known.name.casefold() != view.name.casefold():
                 transaction.check_name_is_free(schema, view.name)
             transaction.state = transaction.state.with_view(view)
-        for macro in self.macros:
+        for macro in map(self.in_schema, self.macros):
             schema = _schema_of(transaction, macro)
             if transaction.state.find_macro(schema.name, macro.name, macro.kind) is not None:
                 raise EntryExistsError(f"The macro {macro.name} cannot come back: there is another of its name.")

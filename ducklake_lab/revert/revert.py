@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history_of
@@ -284,8 +284,9 @@ class Revert:
             transaction.drop_table(table)
         for both in plan.both:
             self._stage_table(both)
-        for table in plan.back:
-            restored = restore(transaction, self._before, table, self._engines)
+        then = replace(self._before, schemas={**transaction.state.schemas, **self._before.schemas})
+        for table in map(plan.entries.in_schema, plan.back):
+            restored = restore(transaction, then, table, self._engines)
             if restored is not None:
                 transaction.restored[table.table_id] = restored
         plan.entries.end(transaction)

@@ -199,7 +199,7 @@ class Transaction(EntryChanges):
         staged.dropped_files.update(gone)
         for file, partition_id, row_id_start, deletes in files:
             local_id = self.local_id()
-            staged.files[local_id] = StagedFile(file, partition_id, row_id_start)
+            staged.files[local_id] = StagedFile(file, partition_id, row_id_start, is_final=True)
             if deletes is not None:
                 staged.deletes[local_id] = replace(deletes, data_file_id=local_id)
 
