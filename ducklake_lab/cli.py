@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ducklake_lab import cli_revert
 from ducklake_lab.errors import DuckLakeError, TransactionError, UsageError
 from ducklake_lab.redaction import hide
 from ducklake_lab.version import __version__
@@ -169,6 +170,7 @@ def _parser() -> argparse.ArgumentParser:
     diff.add_argument("--json", action="store_true", help="print JSON")
     diff.add_argument("--rows", type=_count, default=20, metavar="N", help="changed rows printed at most (20)")
     diff.add_argument("--exit-code", action="store_true", help="exit with 1 if anything differs, 0 if not, 2 on errors")
+    cli_revert.add_command(add, _attach, _moment, _write)
     indexes = add(
         "indexes",
         "show indexes that make a large catalog quicker; --create makes them",

@@ -105,8 +105,12 @@ class MagicCompleter:
         if command == "use":
             return self._sql(f"USE {fragment}", len(fragment) + 4)
         positional = [word for word in before if not word.startswith("-")]
-        if (before and before[-1] in ("--at", "--with")) or (positional and command in ("diff", "restore")):
-            if before[-1] == "--with":
+        if (
+            (before and before[-1] in ("--at", "--with"))
+            or (positional and command in ("diff", "restore"))
+            or (not positional and command == "revert")
+        ):
+            if before and before[-1] == "--with":
                 return self._sql(f"FROM {fragment}", len(fragment) + 5)
             found, _ = self._sql("FROM t AT (VERSION => ", 22)
             return _prefixed(found, fragment), fragment

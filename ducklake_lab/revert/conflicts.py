@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Literal, get_args
 
 from ducklake_lab.errors import UsageError, did_you_mean
@@ -42,10 +43,24 @@ class Conflict:
     now: object
     reason: str
 
+    def to_dict(self) -> dict[str, object]:
+        """The conflict as values that JSON has."""
+        return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
+
     def __str__(self) -> str:
         row = f" row {self.row_id}" if self.row_id is not None else ""
         column = f" {self.column}" if self.column is not None else ""
         return f"{self.table}{row}{column} ({self.reason})"
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,15 @@ An operation says what becomes of a row: it is inserted, updated or deleted, or 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from ducklake_lab.diff.pairs import differs_sql
-from ducklake_lab.duckdb.handing import python_rows
+from ducklake_lab.duckdb.handing import python_rows, texts_to_show
 from ducklake_lab.engine.rows import InMemory, Rows
+from ducklake_lab.errors import ConstraintError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.quoting import quote_text
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
@@ -282,9 +283,20 @@ def conflicts(
         f"SELECT rid, had, got, {of_row} AS moved{flags}{values} {source} ORDER BY rid LIMIT {most:d}"
     ).arrow()
     noted: list[Conflict] = []
-    for row in python_rows(listed, time_zone):
+    for row in _rows(listed, time_zone):
         noted += _of_row(dict(zip(listed.column_names, row, strict=True)), places, title)
     return noted[:most], int(total)
+
+
+def _rows(table: pa.Table, time_zone: str) -> Iterable[Sequence[object]]:
+    """The rows as Python values, or as DuckDB's texts where Python cannot hold one."""
+    try:
+        return python_rows(table, time_zone)
+    except ConstraintError:
+        flags = [name[0] in "pns" for name in table.column_names]
+        plain = [column.to_pylist() for column in table.columns]
+        texts = texts_to_show(table, time_zone)
+        return zip(*(text if flag else own for flag, text, own in zip(flags, texts, plain, strict=True)), strict=True)
 
 
 def _of_row(row: Mapping[str, object], places: Places, title: str) -> list[Conflict]:
