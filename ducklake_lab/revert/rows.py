@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -112,6 +113,10 @@ class RowChanges:
         wanted = InMemory(pa.table({"rid": pa.array(sorted(row_ids), pa.int64())})) if row_ids is not None else None
         if self._is_here(change.files, count):
             removed, added = self._sides(change, places, None, wanted)
+            if not since.files and since.inserted.inlined is None and since.removed.inlined is None:
+                # one query reads both sides
+                return self._operations(Versions(removed, added), places, today)
+            removed, added = _in_memory(removed, added)
             ids = versions.row_ids(removed, added)
             since = self._only_with(since, ids)
             if self._is_here((*change.files, *since.files), count + rows_to_read(since)):
@@ -207,7 +212,7 @@ class RowChanges:
     # Parts
 
     def _operations(self, found: Versions, places: Places, today: ScanPlan) -> Operations:
-        rows = self._kept(found.query(places, self._rules))
+        rows = found.query(places, self._rules)
         made = self._kept(versions.operations(rows, places))
         counts = made.counts(versions.OPERATION)
         if counts.get("conflict"):
@@ -261,8 +266,7 @@ class RowChanges:
 
         def found(rows: Rows) -> Rows:
             one = versions.side(rows, len(places.columns))
-            one = versions.only(one, wanted) if wanted is not None else one
-            return InMemory(one.arrow()) if spark is None else one
+            return versions.only(one, wanted) if wanted is not None else one
 
         return found(changes.removed(change, spark)), found(changes.added(change, spark))
 
@@ -295,6 +299,13 @@ class RowChanges:
         holding = set(found.arrow().column("file_id").to_pylist())
         kept = tuple(file for file in inserted.files if file.data_file.data_file_id in holding)
         return replace(since, inserted=replace(inserted, files=kept))
+
+
+def _in_memory(removed: Rows, added: Rows) -> tuple[Rows, Rows]:
+    """Both sides, read at once."""
+    with ThreadPoolExecutor(1) as pool:
+        later = pool.submit(added.arrow)
+        return InMemory(removed.arrow()), InMemory(later.result())
 
 
 def _of_files(since: ChangePlan, file_ids: Collection[int]) -> ChangePlan:
