@@ -212,7 +212,10 @@ class RowChanges:
     # Parts
 
     def _operations(self, found: Versions, places: Places, today: ScanPlan) -> Operations:
-        rows = found.query(places, self._rules)
+        compared = found.compared(places)
+        # Spark would compare values anew for each operation
+        compared = self._kept(compared) if isinstance(compared, OnSpark) else compared
+        rows = found.decided(compared, places, self._rules)
         made = self._kept(versions.operations(rows, places))
         counts = made.counts(versions.OPERATION)
         if counts.get("conflict"):

@@ -75,13 +75,29 @@ class Versions:
     gone: Rows | None = None
     moved: Rows | None = None
 
-    def query(self, places: Places, rules: TableRules) -> Rows:
-        """Return the rows with their three versions and what becomes of them.
+    def compared(self, places: Places) -> Rows:
+        """Return the rows with their three versions, and which of these differ.
 
-        Columns: rid, file_id, place, had, got, has, p0…, s0…, n0… (before, then, now), op, and u<i>, x<i>, a<i> for each
-        cell: the snapshot changed it, it conflicts, it is taken back.
+        Columns: rid, file_id, place, had, got, has, p0…, s0…, n0… (before, then, now), then whether values differ: ps<i> and
+        np<i> of cells, ns<i> of kept columns, pn<i> of those that come back. Rows that are in their places have only ps<i>.
         """
-        return _with_operations(self._joined(len(places.columns)), places, rules)
+
+        def differs(one: str, other: str, listed: Sequence[int]) -> list[str]:
+            kinds = ((i, places.columns[i].data_type) for i in listed)
+            return [f"{differs_sql(f'{one}{i}', f'{other}{i}', kind)} AS {one}{other}{i}" for i, kind in kinds]
+
+        found = [*differs("p", "s", places.cells), *differs("p", "n", places.returned)]
+        if self.moved is not None:
+            found += [*differs("n", "s", sorted({*places.cells, *places.kept})), *differs("n", "p", places.cells)]
+        joined = self._joined(len(places.columns))
+        return joined.query(f"SELECT *, {', '.join(found)} FROM rows") if found else joined
+
+    def decided(self, compared: Rows, places: Places, rules: TableRules) -> Rows:
+        """Return compared rows with what becomes of them.
+
+        Columns are added: op, and u<i>, x<i>, a<i> for each cell: the snapshot changed it, it conflicts, it is taken back.
+        """
+        return _with_operations(compared, places, rules, has_moved=self.moved is not None)
 
     def _joined(self, count: int) -> Rows:
         every = range(count)
@@ -119,29 +135,28 @@ class Versions:
         )
 
 
-def _with_operations(joined: Rows, places: Places, rules: TableRules) -> Rows:
-    columns = places.columns
-
-    def differs(one: str, other: str, i: int) -> str:
-        return differs_sql(f"{one}{i}", f"{other}{i}", columns[i].data_type)
-
+def _with_operations(compared: Rows, places: Places, rules: TableRules, *, has_moved: bool) -> Rows:
     def any_of(conditions: Sequence[str]) -> str:
         return f"({' OR '.join(conditions)})" if conditions else "false"
 
-    settled = _Settled(rules, columns)
-    changed = [f"had AND got AND {differs('p', 's', i)} AS u{i}" for i in places.cells]
-    again = [f"u{i} AND has AND {differs('n', 's', i)} AND {differs('n', 'p', i)} AS x{i}" for i in places.cells]
-    back = [
-        f"u{i} AND has AND {differs('n', 'p', i)} AND (NOT x{i} OR {settled.cell(i)} IS NOT DISTINCT FROM 'revert') AS a{i}"
-        for i in places.cells
-    ]
-    since_insert = any_of([differs("n", "s", i) for i in places.kept])
+    settled = _Settled(rules, places.columns)
+    changed = [f"had AND got AND ps{i} AS u{i}" for i in places.cells]
+    if has_moved:
+        again = [f"u{i} AND has AND ns{i} AND np{i} AS x{i}" for i in places.cells]
+        back = [
+            f"u{i} AND has AND np{i} AND (NOT x{i} OR {settled.cell(i)} IS NOT DISTINCT FROM 'revert') AS a{i}"
+            for i in places.cells
+        ]
+    else:
+        again = [f"false AS x{i}" for i in places.cells]
+        back = [f"u{i} AND has AS a{i}" for i in places.cells]
+    since_insert = any_of([f"ns{i}" for i in places.kept]) if has_moved else "false"
     moved = (
         f"CASE WHEN had AND got THEN NOT has AND {any_of([f'u{i}' for i in places.cells])} "
         f"ELSE got AND has AND {since_insert} END AS moved"
     )
     open_cells = any_of([f"x{i} AND {settled.cell(i)} IS NULL" for i in places.cells])
-    is_back = any_of([*(f"a{i}" for i in places.cells), *(differs("p", "n", i) for i in places.returned)])
+    is_back = any_of([*(f"a{i}" for i in places.cells), *(f"pn{i}" for i in places.returned)])
     reverts = f"{settled.row} IS NOT DISTINCT FROM 'revert'"
     operation = (
         f"CASE WHEN (moved AND {settled.row} IS NULL) OR {open_cells} THEN 'conflict' "
@@ -160,7 +175,7 @@ def _with_operations(joined: Rows, places: Places, rules: TableRules) -> Rows:
     found = f"SELECT *, {', '.join([moved, *again])} FROM ({found})"
     if back:
         found = f"SELECT *, {', '.join(back)} FROM ({found})"
-    return joined.query(f"SELECT *, {operation} FROM ({found})", **others)
+    return compared.query(f"SELECT *, {operation} FROM ({found})", **others)
 
 
 class _Settled:
