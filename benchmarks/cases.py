@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import ducklake_lab as dl
-from benchmarks import answers, changes, commits, listing, looking, metadata, peer
+from benchmarks import answers, changes, commits, listing, looking, metadata, peer, reverts
 from benchmarks.measure import Comparison, compare
 from ducklake_lab.demo import source
 from ducklake_lab.spark import runtime
@@ -51,6 +51,9 @@ def run(folder: Path, scale: float, rounds: int) -> Iterator[Comparison]:
     place = folder / "answers"
     place.mkdir()
     yield from answers.run(place, rounds, share)
+    place = folder / "reverts"
+    place.mkdir()
+    yield from reverts.run(place, rounds, rows=int(reverts.ROWS * share))
     with dl.connect(f"ducklake:{folder / 'bench.ducklake'}", engine="spark") as session:
         spark: Any = runtime.start()
         yield _read_flights(session, spark, rounds)

@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ducklake_lab import cli_revert
 from ducklake_lab.cli_answers import Tools, add_commands, count, some_rows
 from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.errors import DuckLakeError, TransactionError, UsageError
@@ -177,6 +178,7 @@ def _parser() -> argparse.ArgumentParser:
     diff.add_argument("--rows", type=count, default=20, metavar="N", help="changed rows printed at most (20)")
     diff.add_argument("--exit-code", action="store_true", help="exit with 1 if anything differs, 0 if not, 2 on errors")
     add_commands(add, Tools(_attach, _at, _write, _add_output, _limit, _printed))
+    cli_revert.add_command(add, _attach, _moment, _write)
     indexes = add(
         "indexes",
         "show indexes that make a large catalog quicker; --create makes them",
@@ -353,8 +355,9 @@ def _lake_diff(session: Session, given: argparse.Namespace, newest: int) -> int:
     diff = session.diff(_moment(given.table, newest), _moment(given.start, newest) if given.start is not None else None)
     if given.html:
         diff.to_html(given.html)
+    end = diff.end.snapshot_id if diff.end is not None else "uncommitted"
     lines = [
-        f"{diff.lake}  snapshot {diff.start.snapshot_id} → {diff.end.snapshot_id}",
+        f"{diff.lake}  snapshot {diff.start.snapshot_id} → {end}",
         f"{diff.unchanged:,} tables unchanged",
         *map(repr, diff),
     ]

@@ -18,7 +18,8 @@
     ├── ConstraintError              a value breaks NOT NULL or does not fit its type
     ├── TransactionError             misuse of BEGIN/COMMIT/ROLLBACK, or a failed commit
     │   ├── TransactionConflictError another commit changed what this one builds on
-    │   └── CommitUnknownError       it is not known whether the commit landed
+    │   ├── CommitUnknownError       it is not known whether the commit landed
+    │   └── RevertConflictError      later snapshots changed what a revert takes back; knows the conflicts
     ├── SparkError                   Spark could not start, or a job failed
     │   └── JavaNotFoundError        no Java 17 or newer
     ├── SessionBusyError             another thread works with the session
@@ -29,9 +30,9 @@ The text of every error is one line: what is wrong, with which object, what to d
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Self
+from typing import Any, Self
 
 from ducklake_lab.redaction import hide
 from ducklake_lab.signs import visible
@@ -49,6 +50,7 @@ __all__ = [
     "EntryExistsError",
     "EntryNotFoundError",
     "JavaNotFoundError",
+    "RevertConflictError",
     "SessionBusyError",
     "SnapshotNotFoundError",
     "SparkError",
@@ -177,6 +179,20 @@ class OutdatedError(TransactionError):
 
 class CommitUnknownError(TransactionError):
     """The connection broke during commit; look at the newest snapshot before trying again."""
+
+
+class RevertConflictError(TransactionError):
+    """Later snapshots changed what a revert takes back, and no rule settles it; nothing was written.
+
+    Attributes:
+        conflicts: each has table, row_id, column, base, then, now and reason; 10,000 at most.
+        total: the number of all conflicts.
+    """
+
+    def __init__(self, message: str, conflicts: Sequence[Any] = (), total: int = 0) -> None:
+        super().__init__(message)
+        self.conflicts = tuple(conflicts)
+        self.total = total
 
 
 class SparkError(DuckLakeError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
@@ -71,12 +71,12 @@ class TableDiff:
 
 
 class LakeDiff(Sequence[TableDiff]):
-    """Difference of a lake between two snapshots: one entry for each table that differs, by name.
+    """Difference of a lake between two states: one entry for each table that differs, by name.
 
     Attributes:
         lake: the lake's alias.
         start: the earlier snapshot.
-        end: the later one.
+        end: the later one; None for changes that are not committed.
         unchanged: how many tables have the same rows and columns in both.
         history: the snapshots after `start`, up to `end`, oldest first.
     """
@@ -85,7 +85,7 @@ class LakeDiff(Sequence[TableDiff]):
         self,
         lake: str,
         start: SnapshotInfo,
-        end: SnapshotInfo,
+        end: SnapshotInfo | None,
         tables: Sequence[TableDiff],
         unchanged: int,
         history: Sequence[HistoryEntry],
@@ -128,7 +128,7 @@ class LakeDiff(Sequence[TableDiff]):
         return {
             "lake": self.lake,
             "start": self.start.snapshot_id,
-            "end": self.end.snapshot_id,
+            "end": self.end.snapshot_id if self.end is not None else None,
             "unchanged": self.unchanged,
             "tables": [
                 {
@@ -179,9 +179,8 @@ class LakeDiff(Sequence[TableDiff]):
         return html
 
     def __repr__(self) -> str:
-        lines = [
-            f"<Diff of {self.lake}, {self.start.snapshot_id} to {self.end.snapshot_id}: {self.unchanged:,} tables unchanged>"
-        ]
+        end = self.end.snapshot_id if self.end is not None else "uncommitted"
+        lines = [f"<Diff of {self.lake}, {self.start.snapshot_id} to {end}: {self.unchanged:,} tables unchanged>"]
         return "\n".join([*lines, *map(repr, self)])
 
 
@@ -221,6 +220,37 @@ def diff_lake(
         found,
         unchanged,
         history,
+    )
+
+
+def diff_open(lake: Lake, base: CatalogState, sides: Mapping[str, tuple[Side, Side]], engines: Engines) -> LakeDiff:
+    """The diff of a lake between a snapshot and changes on top of it that are not committed.
+
+    Args:
+        sides: both states of each changed table, by `schema.table`.
+    """
+    found = [_open(name, before, after, engines) for name, (before, after) in sides.items()]
+    found.sort(key=lambda one: (_KINDS.index(one.kind), one.name))
+    unchanged = len(base.tables) - sum(one.kind != "created" for one in found)
+    return LakeDiff(lake.alias, snapshot_info(Side(lake, base, None)), None, found, unchanged, ())
+
+
+def _open(name: str, before: Side, after: Side, engines: Engines) -> TableDiff:
+    diff = diff_sides(before, after, name, engines=engines)
+    old, new = before.table, after.table
+    if old is None or new is None:
+        kind: TableKind = "created" if old is None else "dropped"
+        return TableDiff(name, kind, diff.summary, diff.schema, lambda: diff, diff.reads)
+    was = before.state.qualified_name(old)
+    altered = _definition(old) != _definition(new) or was != name
+    return TableDiff(
+        name,
+        "altered" if altered else "changed",
+        diff.summary,
+        diff.schema,
+        lambda: diff,
+        diff.reads,
+        was if was != name else None,
     )
 
 

@@ -291,6 +291,10 @@ class InMemory(Here):
     def arrow(self) -> pa.Table:
         return self.table
 
+    def first(self, count: int, names: Sequence[str] | None = None) -> InMemory:
+        kept = self.table.select(range(count))  # faster than binding a query
+        return InMemory(kept if names is None else kept.rename_columns(list(names)))
+
 
 @dataclass(frozen=True, eq=False)
 class OnDemand(Here):

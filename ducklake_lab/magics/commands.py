@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from IPython.display import display
 
-from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
+from ducklake_lab.errors import EntryNotFoundError, RevertConflictError, UsageError, did_you_mean
 from ducklake_lab.magics import options
 from ducklake_lab.magics.arguments import parsers
 from ducklake_lab.model.quoting import quote_identifier
@@ -304,6 +304,34 @@ class Commands:
             else "nothing differed, so no snapshot was made"
         )
         return Listing("", ("table", "is as of", "snapshot"), ((given.table, given.to, made),), noun="table", note=note)
+
+    def _run_revert(self, given: argparse.Namespace) -> object:
+        from ducklake_lab.revert.choices import listed, row_ids
+        from ducklake_lab.session.listings import Listing
+
+        session, snapshot = self._session(), named_snapshot(given.snapshot)
+        choice: dict[str, object] = {
+            "tables": listed(given.tables),
+            "rows": row_ids(given.rows),
+            "on_conflict": given.on_conflict,
+        }
+        try:
+            if given.preview:
+                return session.revert_preview(snapshot, **choice)
+            made = session.revert(snapshot, **choice, message=given.message)
+        except RevertConflictError as error:
+            # the error itself shows a line
+            columns = ("table", "row", "column", "before", "then", "now", "why")
+            rows = [(c.table, c.row_id, c.column, c.base, c.then, c.now, c.reason) for c in error.conflicts]
+            display(Listing("Conflicts", columns, rows, noun="conflict"))
+            raise
+        note = (
+            "reverted"
+            if made is not None or session.in_transaction
+            else "nothing was left to take back, so no snapshot was made"
+        )
+        newest = (made or session.current_snapshot()).snapshot_id
+        return Listing("", ("reverted", "snapshot"), ((given.snapshot, newest),), noun="snapshot", note=note)
 
     def _run_upload(self, given: argparse.Namespace) -> object:
         mode = "append" if given.append else "replace" if given.replace else "create"

@@ -108,9 +108,10 @@ class MagicCompleter:
         if (
             (before and before[-1] in ("--at", "--with", "--start", "--end"))
             or (positional and command in ("diff", "restore"))
+            or (not positional and command == "revert")
             or command == "pin"
         ):
-            if before[-1] == "--with":
+            if before and before[-1] == "--with":
                 return self._sql(f"FROM {fragment}", len(fragment) + 5)
             found, _ = self._sql("FROM t AT (VERSION => ", 22)
             return _prefixed(found, fragment), fragment

@@ -144,8 +144,12 @@ def _with_entries_of(transaction: Transaction, current: Table | None, then: Cata
                 f"The schema {schema.name} of {old.name} has been dropped; tables cannot be restored without it."
             )
         transaction.check_name_is_free(schema, old.name)
-        transaction.state = transaction.state.with_table(old)
-        return old
+        # the parts of keys belong to no snapshot, so that their old ids would get them twice
+        partition = transaction.new_partition(old.partition.fields) if old.partition is not None else None
+        sort = transaction.new_sort(old.sort.keys) if old.sort is not None else None
+        table = replace(old, partition=partition, sort=sort)
+        transaction.state = transaction.state.with_table(table)
+        return table
     if current.columns != old.columns:
         ids = {column.column_id for column in old.columns}
         for key in current.partition.fields if current.partition is not None else ():

@@ -49,6 +49,7 @@ class CommitNote:
         notebook: the name of the notebook's file.
         cell: the number of the cell's execution.
         restored: ids of the tables that were restored, each with its snapshot.
+        reverted: ids of the snapshots whose changes it takes back.
     """
 
     statement: str | None = None
@@ -58,6 +59,7 @@ class CommitNote:
     notebook: str | None = None
     cell: int | None = None
     restored: tuple[tuple[int, Restored], ...] = ()
+    reverted: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +73,16 @@ class StatementNote:
 
 
 def write(
-    statements: Sequence[StatementNote], context: Mapping[str, object], restored: Mapping[int, Restored] = NOTHING
+    statements: Sequence[StatementNote],
+    context: Mapping[str, object],
+    restored: Mapping[int, Restored] = NOTHING,
+    reverted: Sequence[int] = (),
 ) -> str | None:
     """Write the note of some statements and of the place they ran at; None for an empty one.
 
     Args:
         context: further members, such as `notebook` and `cell`.
-        restored: as in `CommitNote`.
+        restored, reverted: as in `CommitNote`.
     """
     found: dict[str, object] = {}
     if statements:
@@ -89,23 +94,32 @@ def write(
         found["kind"] = ", ".join(dict.fromkeys(note.kind for note in statements))
         found["duration_ms"] = round(1000 * sum(note.seconds for note in statements), 1)
     found |= {name: value for name, value in context.items() if value is not None}
-    if restored:
-        found["restored"] = _listed(restored)
+    found |= _undone(restored, reverted)
     return _text(found) if found else None
 
 
-def with_restored(text: str, restored: Mapping[int, Restored]) -> str:
-    """Add restored tables to another writer's text: as a member of its object, or in a line below it."""
-    if not restored:
+def with_undone(text: str, restored: Mapping[int, Restored], reverted: Sequence[int] = ()) -> str:
+    """Add restored tables and reverted snapshots to another writer's text: to its object, or in a line below it."""
+    undone = _undone(restored, reverted)
+    if not undone:
         return text
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
         found = None
     if isinstance(found, dict):
-        return text if "restored" in found else _text({**found, "restored": _listed(restored)})
-    line = _text({"restored": _listed(restored)})
+        return _text({**found, **undone, **found}) if undone.keys() - found.keys() else text
+    line = _text(undone)
     return text if text.endswith(line) else f"{text}\n{line}"
+
+
+def _undone(restored: Mapping[int, Restored], reverted: Sequence[int]) -> dict[str, object]:
+    found: dict[str, object] = {}
+    if restored:
+        found["restored"] = _listed(restored)
+    if reverted:
+        found["reverted"] = list(dict.fromkeys(reverted))
+    return found
 
 
 def _listed(restored: Mapping[int, Restored]) -> list[dict[str, int]]:
@@ -125,9 +139,9 @@ def read(text: str | None) -> CommitNote | None:
     if text is None or len(text) > _LONGEST_READ:
         return None
     if not text.lstrip().startswith("{"):
-        # see `with_restored`
+        # see `with_undone`
         text = text.rpartition("\n")[2]
-        if not text.startswith('{"restored"'):
+        if not text.startswith(('{"restored"', '{"reverted"')):
             return None
     try:
         found = json.loads(text)
@@ -141,6 +155,7 @@ def read(text: str | None) -> CommitNote | None:
         notebook=_of_type(found, "notebook", str),
         cell=_of_type(found, "cell", int),
         restored=_restored(found),
+        reverted=tuple(one for one in _of_type(found, "reverted", list) or () if type(one) is int),
     )
     return note if note != CommitNote() else None
 

@@ -27,11 +27,17 @@ LOCAL_ROWS = "__ducklake_inlined_transaction_local_data"
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """A written data file; `row_id_start` is provisional until commit, None for a file that has row ids."""
+    """A written data file.
+
+    Attributes:
+        row_id_start: provisional until commit; None for a file that has row ids.
+        is_final: `row_id_start` is not provisional: its rows had their ids before.
+    """
 
     file: WrittenFile
     partition_id: int | None
     row_id_start: int | None
+    is_final: bool = False
 
 
 @dataclass(frozen=True, slots=True)

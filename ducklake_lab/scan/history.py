@@ -132,11 +132,16 @@ def lake_history(
             kind=kind_of(changes, _restored(info)),
             changes=tuple(
                 dict.fromkeys(
-                    text
-                    for change in changes
-                    for text in _texts(
-                        change, described, _altered(change, info.snapshot_id, begun), names, _restored(info)
-                    )
+                    [
+                        *(f"reverted snapshot {number}" for number in _reverted(info)),
+                        *(
+                            text
+                            for change in changes
+                            for text in _texts(
+                                change, described, _altered(change, info.snapshot_id, begun), names, _restored(info)
+                            )
+                        ),
+                    ]
                 )
             ),
             tables=tuple(dict.fromkeys(names[i] for i in touched)),
@@ -184,6 +189,13 @@ def _restored(info: SnapshotInfo) -> dict[int, Restored]:
     text = info.commit_extra_info
     note = read(text) if text is not None and '"restored"' in text else None
     return dict(note.restored) if note is not None else {}
+
+
+def _reverted(info: SnapshotInfo) -> Sequence[int]:
+    """Return the snapshots that a snapshot's note lists as reverted."""
+    text = info.commit_extra_info
+    note = read(text) if text is not None and '"reverted"' in text else None
+    return note.reverted if note is not None else ()
 
 
 def _texts(

@@ -35,7 +35,7 @@ class OpenTransaction:
     def diff(self, table: str | None = None) -> Diff:
         """Returns the changes of the transaction to a table; the name is optional if it changed only one."""
         transaction = self._changed()
-        sides = _sides(transaction)
+        sides = changed_sides(transaction)
         if table is None:
             if len(sides) != 1:
                 raise UsageError(
@@ -54,7 +54,7 @@ class OpenTransaction:
         """Returns the diffs of all changed tables, by name."""
         return [
             diff_sides(before, after, name, engines=self._engine)
-            for name, (before, after) in _sides(self._changed()).items()
+            for name, (before, after) in changed_sides(self._changed()).items()
         ]
 
     def _changed(self) -> Transaction:
@@ -72,7 +72,7 @@ class OpenTransaction:
         self.snapshot = self._transactions.commit()
 
 
-def _sides(transaction: Transaction) -> dict[str, tuple[Side, Side]]:
+def changed_sides(transaction: Transaction) -> dict[str, tuple[Side, Side]]:
     """Returns both states of each changed, created or dropped table, by `schema.table`."""
     base, state, lake = transaction.base, transaction.state, transaction.lake
     touched = {table_id for table_id, staged in transaction.data.items() if staged}

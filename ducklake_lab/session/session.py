@@ -31,6 +31,7 @@ from ducklake_lab.session.names.secrets import Secrets
 from ducklake_lab.session.open_transaction import OpenTransaction, Preview, run_preview, run_transaction
 from ducklake_lab.session.plots import Plots
 from ducklake_lab.session.redacting import redacts
+from ducklake_lab.session.reverting import Reverting
 from ducklake_lab.session.rows.handed_in import HandedIn
 from ducklake_lab.session.rows.result import Result, nothing
 from ducklake_lab.session.rows.sources import Sources
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
 
 
 @works_on_lakes
-class Session(LakeInfo, Branching):
+class Session(LakeInfo, Branching, Reverting):
     """A session: attached lakes, and a Spark session that starts when it is needed.
 
     Threads take turns: one at a time runs a statement or a `transaction()` block. All threads share an open BEGIN.

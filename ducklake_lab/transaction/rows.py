@@ -76,7 +76,9 @@ class RowWriter:
         self._write_mappings(table_id, [file.file.mapping for file in staged.files.values()])
         for local_id, file in staged.files.items():
             file_id = self._ids.file(local_id)
-            first_row_id = None if file.row_id_start is None else file.row_id_start + shift
+            first_row_id = file.row_id_start
+            if first_row_id is not None and not file.is_final:
+                first_row_id += shift
             written = spelled_for(table, file.file, backend)
             self.insert_data_file(table_id, file_id, written, first_row_id, file.partition_id)
             for column in written.column_stats:

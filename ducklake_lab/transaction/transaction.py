@@ -32,6 +32,7 @@ class Transaction(EntryChanges):
         statements: notes of those that wrote in it, by their numbers.
         batch: the micro-batch of a stream that it commits, if any.
         restored: ids of the tables that it restores, each with the snapshot that it is like now.
+        reverted: ids of the snapshots whose changes it takes back.
         expired: ids of the snapshots that it forgets, which makes no snapshot.
         drops_superseded: it flushes, and takes the empty inlined tables of earlier columns away.
         snapshot: the snapshot it became; None until it is committed, or where it changed nothing.
@@ -52,6 +53,7 @@ class Transaction(EntryChanges):
         self.statements: dict[int, StatementNote] = {}
         self.batch: StreamBatch | None = None
         self.restored: dict[int, Restored] = {}
+        self.reverted: list[int] = []
         self.expired: set[int] = set()
         self.drops_superseded = False
         self.snapshot: Snapshot | None = None
@@ -197,7 +199,7 @@ class Transaction(EntryChanges):
         staged.dropped_files.update(gone)
         for file, partition_id, row_id_start, deletes in files:
             local_id = self.local_id()
-            staged.files[local_id] = StagedFile(file, partition_id, row_id_start)
+            staged.files[local_id] = StagedFile(file, partition_id, row_id_start, is_final=True)
             if deletes is not None:
                 staged.deletes[local_id] = replace(deletes, data_file_id=local_id)
 

@@ -59,9 +59,11 @@ def document(diff: LakeDiff) -> str:
 
 
 def _header(diff: LakeDiff) -> str:
-    states = f"snapshot {diff.start.snapshot_id} → {diff.end.snapshot_id}"
-    end = diff.end.snapshot_time
-    facts = DOT.join((counted(len(diff.history), "snapshot"), f"{time(end)} {zone(end)}"))
+    if diff.end is None:
+        states, facts = f"snapshot {diff.start.snapshot_id} → uncommitted", ""
+    else:
+        states, end = f"snapshot {diff.start.snapshot_id} → {diff.end.snapshot_id}", diff.end.snapshot_time
+        facts = DOT.join((counted(len(diff.history), "snapshot"), f"{time(end)} {zone(end)}"))
     kinds = Counter(one.kind for one in diff)
     said = [f"{counted(kinds[kind], 'table')} {kind}" for kind in _COLORS if kinds[kind]]
     return (
@@ -131,12 +133,15 @@ def _diffs(diff: LakeDiff) -> str:
         f'<details class="dlk-table"><summary>{escape(clip(one.name, 160))}</summary>{diff_view.render(one.diff)}</details>'
         for one in both[:_DRAWN]
     )
-    start, end = diff.start.snapshot_id, diff.end.snapshot_id
-    left = (
-        (both[_DRAWN:], "more table", f"diff {{}} {start} {end}"),
-        (diff.of_kind("created"), "created table", f"preview {{}} --at {end}"),
-        (diff.of_kind("dropped"), "dropped table", f"preview {{}} --at {start}"),
-    )
+    start = diff.start.snapshot_id
+    left = [(diff.of_kind("dropped"), "dropped table", f"preview {{}} --at {start}")]
+    if diff.end is not None:
+        end = diff.end.snapshot_id
+        left = [
+            (both[_DRAWN:], "more table", f"diff {{}} {start} {end}"),
+            (diff.of_kind("created"), "created table", f"preview {{}} --at {end}"),
+            *left,
+        ]
     more = "".join(_hint(tables, kind, command) for tables, kind, command in left if tables)
     return view(folded + more, style=_STYLE, label="Tables") if diff else ""
 

@@ -365,3 +365,29 @@ def test_changes_of_an_answer_are_listed(lake: str, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out.splitlines()[-1] == "first 1 of 2 answers"
     assert main(["when", lake, "SELECT random() FROM t"]) == 2
     assert main(["when", lake, "SELECT count(*) FROM t", "--start", "3", "--end", "1"]) == 2
+
+
+def test_revert(lake: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["revert", lake, "3", "--preview"]) == 0
+    assert capsys.readouterr().out.splitlines()[0] == "main.t  snapshot 3 → uncommitted"
+    assert main(["revert", lake, "3", "--preview", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["summary"]["updated"] == 1
+    with dl.connect(f"ducklake:{lake}", engine="duckdb") as session:
+        session.sql("UPDATE t SET s = 'y\x1b[31m' WHERE i = 2")
+    assert main(["revert", lake, "3"]) == 1
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].startswith("Snapshot 3 is not reverted: 1 conflict")
+    assert shown[1] == "main.t row 1 s (changed since): b → x⟨U+001B⟩[31m → y⟨U+001B⟩[31m"
+    assert main(["revert", lake, "3", "--json"]) == 1
+    (conflict,) = json.loads(capsys.readouterr().out)["conflicts"]
+    assert (conflict["row_id"], conflict["column"], conflict["base"]) == (1, "s", "b")
+    assert main(["revert", lake, "3", "--on-conflict", "keep"]) == 0
+    assert capsys.readouterr().out == "Nothing is left to take back, so that no snapshot was made.\n"
+    assert main(["revert", lake, "3", "--on-conflict", "revert", "--json", "--message", "undo"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"snapshot": 5}
+    assert main(["revert", lake, "99"]) == 2
+    assert main(["revert", lake, "3", "--rows", "x"]) == 2
+    assert "--rows takes row ids" in capsys.readouterr().err
+    with dl.connect(f"ducklake:{lake}", engine="duckdb") as session:
+        assert session.sql("SELECT s FROM t WHERE i = 2").fetchall() == [("b",)]
+        assert session.snapshots()[-1].message == "undo"

@@ -9,16 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
-from ducklake_lab.catalog.inlined import can_inline
 from ducklake_lab.engine.on_spark import OnSpark
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.engine.scans import Scan
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.engine.target import Target, Written
-from ducklake_lab.files.options import delete_options, write_options
+from ducklake_lab.engine.staging import few_rows, stage_deleted, stage_written, target_of
+from ducklake_lab.engine.target import Target
 from ducklake_lab.files.sorting import sort_sql
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.staged import ROW_ID
@@ -29,7 +27,6 @@ from ducklake_lab.session.names.stored_definitions import with_plain_sort_keys
 from ducklake_lab.session.rows.result import RunInfo
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.sql.plan import QueryPlan
-from ducklake_lab.transaction.nul_bytes import can_inline_rows
 from ducklake_lab.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -75,32 +72,15 @@ class Dml:
         Args:
             inline: few rows go into the catalog instead of files.
         """
-        return self._stage(table, rows.write(self.target(table, inline=inline)))
-
-    def _stage(self, table: Table, written: Written) -> int:
-        if written.rows is not None:
-            self._transaction.append_rows(table, written.rows, written.row_ids)
-        else:
-            self._transaction.append_files(table, written.files)
-        return written.count
+        return stage_written(self._transaction, table, rows.write(self.target(table, inline=inline)))
 
     def target(self, table: Table, *, inline: bool = True) -> Target:
         """Returns a table as one whose rows are written; few rows are inlined unless `inline` is false."""
         transaction = self._transaction
-        lake, options = transaction.lake, transaction.options
-        backend = lake.location.backend
+        options = transaction.options
         sorts = options.get("sort_on_insert", schema_id=table.schema_id, table_id=table.table_id) != "false"
-        inlines = can_inline(table.columns, backend, lake.version)
-        return Target(
-            table,
-            lake.folder(transaction.state, table),
-            write_options(options, table),
-            delete_options(options, table, lake.version),
-            few=-1 if not inline else self.few(table) if inlines else 0,
-            can_inline=partial(can_inline_rows, table.columns, backend=backend),
-            sorted=with_plain_sort_keys(transaction.state, table) if sorts and sort_sql(table.sort) else None,
-            next_snapshot=transaction.next_snapshot,
-        )
+        ordered = with_plain_sort_keys(transaction.state, table) if sorts and sort_sql(table.sort) else None
+        return target_of(transaction, table, inline=inline, sorted_table=ordered)
 
     # DELETE and UPDATE
 
@@ -119,7 +99,8 @@ class Dml:
 
     def append_new_versions(self, table: Table, matched: Matched) -> None:
         """Appends new versions of rows under their row ids; the new values follow the virtual columns."""
-        self._stage(table, matched.rows.write(matched.target, keeps_ids=True, count=matched.count))
+        written = matched.rows.write(matched.target, keeps_ids=True, count=matched.count)
+        stage_written(self._transaction, table, written)
 
     @contextmanager
     def matching(self, table: Table, plan: QueryPlan) -> Iterator[Matched]:
@@ -165,12 +146,7 @@ class Dml:
 
     def delete_matched(self, table: Table, matched: Matched) -> None:
         """Deletes the rows that were found."""
-        if matched.count == 0:
-            return
-        inlined_ids, deletes = matched.rows.delete(matched.target, matched.scan, matched.count)
-        self._transaction.delete_inlined(table, inlined_ids)
-        records = {file.data_file.data_file_id: file.data_file.record_count for file in matched.scan.files}
-        self._transaction.delete_from_files(table, deletes, records)
+        stage_deleted(self._transaction, matched.target, matched.scan, matched.rows, matched.count)
 
     def truncate(self, place: NamedEntry, table: Table) -> int:
         """Deletes all rows without reading any; returns their number."""
@@ -182,5 +158,4 @@ class Dml:
 
     def few(self, table: Table) -> int:
         """Returns the largest number of rows, or deletions from a file, that are inlined."""
-        options = self._transaction.options
-        return options.inlining_row_limit(schema_id=table.schema_id, table_id=table.table_id)
+        return few_rows(self._transaction, table)

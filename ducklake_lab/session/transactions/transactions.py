@@ -13,6 +13,7 @@ from ducklake_lab.errors import (
     CommitUnknownError,
     EntryExistsError,
     EntryNotFoundError,
+    RevertConflictError,
     TransactionError,
     UsageError,
 )
@@ -190,6 +191,22 @@ class Transactions:
             with self._committed(self._begun(lake)) as transaction:
                 yield transaction
 
+    @contextmanager
+    def trial(self, lake: Lake) -> Iterator[Transaction]:
+        """Yields a transaction that nobody else sees, for a look at its changes; it is rolled back at the end.
+
+        Raises:
+            TransactionError: an open transaction has changes of its own.
+        """
+        own = self._reads.transaction
+        if own is not None and own.has_changes:
+            raise TransactionError("The open transaction has changes of its own; COMMIT or ROLLBACK before a preview.")
+        transaction = self._begun(lake)
+        try:
+            yield transaction
+        finally:
+            transaction.rollback()
+
     def _begun(self, lake: Lake) -> Transaction:
         transaction = Transaction(lake, self._reads.pins.get(lake.alias), restamped, self._known.get(lake.alias))
         transaction.author = self.notes.author()
@@ -203,7 +220,7 @@ class Transactions:
         try:
             yield transaction
             self.notes.note(transaction)
-        except (BindError, EntryNotFoundError, EntryExistsError):
+        except (BindError, EntryNotFoundError, EntryExistsError, RevertConflictError):
             raise  # raised before any change: the transaction goes on, as in DuckDB
         except BaseException:
             self._aborted = True

@@ -128,6 +128,7 @@ def test_tables_of_the_notebook_are_completed_where_tables_stand(complete: Compl
         ),
         ('%%ducklake\nSELECT * FROM "sales.|', '%%ducklake\nSELECT * FROM "sales.europe"|'),
         ("%%ducklake\nCALL lake.exp|", "%%ducklake\nCALL lake.expire_snapshots|"),
+        ("%ducklake revert --on|", "%ducklake revert --on-conflict|"),
         ("%%ducklake\nCALL lake.res|", "%%ducklake\nCALL lake.restore|"),
         ("%%ducklake --li|", "%%ducklake --limit|"),
         ("%%ducklake --engine d|", "%%ducklake --engine duckdb|"),

@@ -119,6 +119,15 @@ def test_options_restore_maintain_and_explain_on_a_real_lake(shell: InteractiveS
     assert "INSERT INTO" in (tmp_path / "back.sql").read_text()
     with pytest.raises(Exception, match="--patch FILE"):
         run("%ducklake diff t 2 3 --revert")
+    assert run("%ducklake revert 3 --preview").is_empty
+    assert run("%ducklake revert 3")[0]["snapshot"] == 4
+    assert run("%ducklake revert 2 --tables t --rows 1 --message gone")[0]["snapshot"] == 5
+    run("%%ducklake\nUPDATE t SET i = 7")
+    with pytest.raises(Exception, match="on_conflict"):
+        run("%ducklake revert 2")
+    assert run("%ducklake revert 2 --on-conflict keep")[0]["snapshot"] == 6
+    with pytest.raises(Exception, match="row ids"):
+        run("%ducklake revert 2 --rows a")
 
 
 def test_a_cell_may_show_a_grid(shell: InteractiveShell, run: Run, tmp_path: Path):

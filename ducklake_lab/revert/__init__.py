@@ -1,0 +1,1 @@
+"""Takes the changes of one snapshot back, as changes of a transaction."""
