@@ -6,7 +6,7 @@ Of a lake with many tables, the columns of those that a statement names are read
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any
@@ -103,6 +103,13 @@ def first_snapshot_since(connection: sa.Connection, moment: datetime) -> int:
     return int(found)
 
 
+def read_first_since(connection: sa.Connection, snapshot_id: int) -> int | None:
+    """The id of the oldest snapshot that is not older than one; None where there is none."""
+    s = t.snapshot.c
+    found = connection.scalar(sa.select(sa.func.min(s.snapshot_id)).where(s.snapshot_id >= snapshot_id))
+    return None if found is None else int(found)
+
+
 def _no_snapshot(connection: sa.Connection, at: int | datetime | None) -> str:
     first, last, since = connection.execute(
         sa.select(
@@ -145,6 +152,12 @@ def read_history_of(connection: sa.Connection, snapshot_id: int) -> SnapshotInfo
     if not found:
         raise SnapshotNotFoundError(_no_snapshot(connection, snapshot_id))
     return found[0]
+
+
+def read_infos(connection: sa.Connection, snapshot_ids: Collection[int]) -> dict[int, SnapshotInfo]:
+    """Read some snapshots with their changes, by id; expired ones are missing."""
+    found = _history(connection, _HISTORY.where(t.one_of(connection, t.snapshot.c.snapshot_id, snapshot_ids)))
+    return {info.snapshot_id: info for info in found}
 
 
 _HISTORY = sa.select(
@@ -254,6 +267,20 @@ def read_column_versions(connection: sa.Connection, table_id: int) -> list[Colum
     c = t.column.c
     query = sa.select(c.column_id, c.parent_column, c.column_name, c.column_type, c.begin_snapshot)
     return [ColumnVersion(*row) for row in connection.execute(query.where(c.table_id == table_id))]
+
+
+def read_column_begins(connection: sa.Connection, table_id: int, at: int) -> dict[int, int]:
+    """Read since which snapshot a table has had each of its columns of a snapshot, under whatever names and types."""
+    c = t.column.c
+    query = sa.select(c.column_id, c.begin_snapshot, c.end_snapshot)
+    query = query.where(c.table_id == table_id, c.parent_column.is_(None), c.begin_snapshot <= at)
+    begins: dict[int, int] = {}
+    ended: dict[int, int | None] = {}
+    for column_id, begin, end in connection.execute(query.order_by(c.begin_snapshot)):
+        if column_id not in begins or ended[column_id] != begin:
+            begins[column_id] = begin  # restore brings a dropped column back
+        ended[column_id] = end
+    return begins
 
 
 def highest_column_id(connection: sa.Connection, table_id: int) -> int:

@@ -46,6 +46,7 @@ class RunInfo:
         placement: the engine for the rows; None without rows.
         counted: the word for the counted rows of a statement, e.g. `written`.
         uncommitted: the `snapshots` that were read with, or made by, changes of the open transaction.
+        remarks: further facts about the rows.
     """
 
     snapshots: list[tuple[str, int]] = field(default_factory=list)
@@ -57,6 +58,7 @@ class RunInfo:
     placement: Placement | None = None
     counted: str = "changed"
     uncommitted: set[tuple[str, int]] = field(default_factory=set)
+    remarks: list[str] = field(default_factory=list)
 
     def note(self, lake: str, snapshot_id: int, *, uncommitted: bool = False) -> None:
         """Notes a snapshot that is read or made, and whether it includes uncommitted changes."""

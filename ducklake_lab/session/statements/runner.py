@@ -25,7 +25,7 @@ from ducklake_lab.maintenance import checkpoint
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.quoting import quote_identifier, quoted_path
 from ducklake_lab.model.types import DataType
-from ducklake_lab.session.functions import FeedCall
+from ducklake_lab.session.functions import BlameCall, FeedCall, LifeCall
 from ducklake_lab.session.names.attached_lakes import Place
 from ducklake_lab.session.names.secrets import Secrets
 from ducklake_lab.session.rows import logs
@@ -470,6 +470,8 @@ class Statements:
         found = self._sources.names.functions.evaluate(
             name.catalog, name.schema, name.name, args, kwargs, effects="run"
         )
+        if isinstance(found, BlameCall | LifeCall):
+            return self._sources.blames.result(found)
         if isinstance(found, FeedCall):
             return feed_result(plan_call(self._lakes, found), self._engine)
         return Result(arrow=found, engine=self._engine)
