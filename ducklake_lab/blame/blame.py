@@ -60,6 +60,8 @@ def blame(
         time_zone: for times as texts.
     """
     versions = Versions(lake, state, table)
+    if not places or not found.num_rows:
+        return _blamed(lake, versions, places, None)
     current = versions.here(found, places)
     flags = "".join(f", true AS p{place}" for place in places)
     current = engine.evaluate(f"SELECT *{flags} FROM rows", {"rows": current})

@@ -58,7 +58,9 @@ def life(lake: Lake, state: CatalogState, table: Table, row_id: int, time_zone: 
     versions = Versions(lake, state, table)
     found = versions_of_row(versions, row_id)
     if not found.num_rows:
-        raise EntryNotFoundError(f"{table.name} has no row {row_id} up to snapshot {versions.at}, nor had it one.")
+        raise EntryNotFoundError(
+            f"{table.name} has never had a row {row_id} up to snapshot {versions.at}, unless in snapshots that have expired."
+        )
     lines = engine.evaluate(_lines_sql(versions), {"versions": found}, time_zone)
     commits = read_commits(lake, pc.unique(lines.column("snapshot")).to_pylist())
     # a row that is there after an expired snapshot may have been there before, and one that is gone may have come back

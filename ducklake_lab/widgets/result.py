@@ -90,6 +90,7 @@ def facts(result: Result) -> str:
         parts.append(_snapshots(info.snapshots, info.uncommitted))
     if info.placement is not None and (info.files_total or not info.placement.is_here):
         parts.append(str(info.placement))
+    parts += info.remarks
     return DOT.join(parts)
 
 

@@ -202,11 +202,15 @@ def table_name(history: History, at: int) -> str:
     return str(info.table.name)
 
 
-def lines(history: History, row_id: int, at: int) -> dict[int, tuple[str, dict[str, tuple[str | None, str | None]]]]:
+#: The kind of a change, and each changed cell before and after, by column name.
+Line = tuple[str, dict[str, tuple[str | None, str | None]]]
+
+
+def lines(history: History, row_id: int, at: int) -> dict[int, Line]:
     """The kind and the changes of each snapshot that changed a row, under the columns of a snapshot."""
     columns = history.states[at].columns
     begins = {column_id: column_begin(history, column_id, at) for column_id in columns}
-    found = {}
+    found: dict[int, Line] = {}
     for number in range(1, at + 1):
         old, new = (history.states[n].rows.get(row_id) for n in (number - 1, number))
         here = {c: name for c, name in columns.items() if begins[c] <= number}
