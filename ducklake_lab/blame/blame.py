@@ -82,8 +82,11 @@ def _is_younger(versions: Versions, place: int) -> str:
 
 def _unfinished(versions: Versions, current: pa.Table, places: Sequence[int]) -> pa.Table:
     """Returns the versions whose predecessors are needed."""
-    needed = " OR ".join(f"(r.p{place} AND NOT {_is_younger(versions, place)})" for place in places)
-    return engine.evaluate(f"SELECT r.row_id, r.began FROM rows AS r WHERE {needed}", {"rows": current})
+    needed = pa.repeat(False, current.num_rows)
+    for place in places:
+        older = pc.greater(current.column("began"), versions.column_begins[place])
+        needed = pc.or_(needed, pc.and_(current.column(f"p{place}"), older))
+    return current.select(["row_id", "began"]).filter(needed)
 
 
 def _is_set(versions: Versions, place: int) -> str:

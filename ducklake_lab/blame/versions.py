@@ -61,6 +61,7 @@ class Versions:
         with lake.connect() as connection:
             self._history = history_of(table.columns, lake.column_versions(connection, table.table_id))
             begins = read_column_begins(connection, table.table_id, self.at)
+        self._inlined: pa.Table | None = None
         self.columns: tuple[Column, ...] = self._history.columns
         self.column_begins = [begins[column.column_id] for column in self.columns]
 
@@ -88,21 +89,19 @@ class Versions:
         """Returns for each version the one that it replaced; none for rows that began with it, or have no earlier one left.
 
         Args:
-            pending: versions of which each row has one at most.
-            places: of the columns to read.
+            pending: versions of which each row has one at most; in further calls, of rows of the first.
+            places: of the columns to read; in further calls, of columns of the first.
         """
         if not pending.num_rows:
             return self.schema(places).empty_table()
-        wanted = _by_snapshot(pending)
-        row_ids = pending.column("row_id").to_pylist()
+        left = pending.select(["row_id", "began"])
+        parts = [self._inlined_before(left, places)]
+        left = _without(left, parts[-1])
+        if not left.num_rows:
+            return parts[-1]
+        wanted = _by_snapshot(left)
         with self._lake.connect() as connection:
             ended = read_ended(self._lake, connection, self._table.table_id, self._folder, wanted)
-            inlined = self._read_inlined(connection, places, row_ids, list(wanted))
-        left = pending.select(["row_id", "began"])
-        parts = []
-        if inlined is not None:
-            parts.append(self._joined(inlined, left, places, "r.row_id = p.row_id AND r.ended = p.began"))
-            left = _without(left, parts[-1])
         near = [file for file in ended.files if _counts_one(file, wanted)]
         parts.append(self._matching(ended, near, left, places))
         left = _without(left, parts[-1])
@@ -150,6 +149,16 @@ class Versions:
         return file_with(self._folder, file, delete)
 
     # Files
+
+    def _inlined_before(self, pending: pa.Table, places: Sequence[int]) -> pa.Table:
+        """Returns the inlined versions that the given ones replaced; reads those of all rows once."""
+        if self._inlined is None:
+            with self._lake.connect() as connection:
+                found = self._read_inlined(connection, places, pending.column("row_id").to_pylist())
+            self._inlined = self.schema(places, ended=True).empty_table() if found is None else found
+        if not self._inlined.num_rows:
+            return self.schema(places).empty_table()
+        return self._joined(self._inlined, pending, places, "r.row_id = p.row_id AND r.ended = p.began")
 
     def with_row_ids(self, files: Sequence[DataFile]) -> list[DataFile]:
         """Returns the files that hold row ids, instead of counting them from the first."""
@@ -231,7 +240,6 @@ class Versions:
         connection: Connection,
         places: Sequence[int],
         row_ids: Sequence[int],
-        ended_at: Sequence[int] | None = None,
     ) -> pa.Table | None:
         """Returns inlined versions of rows, `ended` first; None for none."""
         rows = read_inlined_versions(
@@ -241,7 +249,6 @@ class Versions:
             self._narrow(places),
             row_ids,
             up_to=self.at,
-            ended_at=ended_at,
         )
         if rows is None:
             return None

@@ -131,20 +131,14 @@ def read_inlined_versions(
     row_ids: Collection[int],
     *,
     up_to: int,
-    ended_at: Collection[int] | None = None,
 ) -> pa.Table | None:
     """Read the inlined versions of some rows, perhaps of others too, that began by a snapshot.
-
-    Args:
-        ended_at: only those that ended at one of some snapshots, or between them.
 
     Returns:
         As `inlined.read_rows` with ends; None where there are none.
     """
-    row_id, begin, end = versions.of(connection).inlined_columns
+    row_id, begin, _ = versions.of(connection).inlined_columns
     condition = f"{begin} <= {up_to:d} AND {_within(row_id, row_ids)}"
-    if ended_at is not None:
-        condition += f" AND {_within(end, ended_at)}"
     return inlined.read_rows(
         connection,
         lake.database,
