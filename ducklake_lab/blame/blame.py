@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -27,7 +28,18 @@ BLAME_COLUMNS: tuple[tuple[str, DataType], ...] = (
     ("snapshot_id", _BIGINT),
     *COMMIT_COLUMNS,
 )
-_LINE = "STRUCT(place INTEGER, value VARCHAR, previous VARCHAR, snapshot BIGINT, sure BOOLEAN)"
+_LINE = pa.schema(
+    [
+        ("row_id", pa.int64()),
+        ("place", pa.int32()),
+        ("value", pa.string()),
+        ("previous", pa.string()),
+        ("snapshot", pa.int64()),
+        ("sure", pa.bool_()),
+    ]
+)
+#: Cells that are put together at once: texts of one Arrow array take 2 GB at most.
+_AT_ONCE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,68 +75,79 @@ def blame(
     if not places or not found.num_rows:
         return _blamed(lake, versions, places, None)
     current = versions.here(found, places)
-    flags = "".join(f", true AS p{place}" for place in places)
-    current = engine.evaluate(f"SELECT *{flags} FROM rows", {"rows": current})
-    lines = []
+    for place in places:
+        current = current.append_column(f"p{place}", pa.repeat(True, current.num_rows))
+    lines: list[pa.Table] = []
     left = list(places)
     while current.num_rows:
         previous = versions.before(_unfinished(versions, current, left), left)
-        lines.append(_lines(versions, current, previous, left, time_zone))
-        current = _earlier(versions, current, previous, left)
+        explained, current = _round(versions, current, previous, left, time_zone)
+        lines += explained
         left = [place for place in left if pc.any(current.column(f"p{place}")).as_py()]
     return _blamed(lake, versions, places, pa.concat_tables(lines) if lines else None)
-
-
-def _is_younger(versions: Versions, place: int) -> str:
-    """SQL: the column is no older than the version."""
-    return f"r.began <= {versions.column_begins[place]:d}"
 
 
 def _unfinished(versions: Versions, current: pa.Table, places: Sequence[int]) -> pa.Table:
     """Returns the versions whose predecessors are needed."""
     needed = pa.repeat(False, current.num_rows)
     for place in places:
-        older = pc.greater(current.column("began"), versions.column_begins[place])
-        needed = pc.or_(needed, pc.and_(current.column(f"p{place}"), older))
+        needed = pc.or_(needed, pc.and_(current.column(f"p{place}"), _is_older(versions, current, place)))
     return current.select(["row_id", "began"]).filter(needed)
 
 
-def _is_set(versions: Versions, place: int) -> str:
-    """SQL: the version, or its column's snapshot, set the cell."""
-    kind = versions.columns[place].data_type
-    differs = differs_sql(f"r.c{place}", f"e.c{place}", kind)
-    return f"(r.p{place} AND ({_is_younger(versions, place)} OR e.row_id IS NULL OR {differs}))"
+def _is_older(versions: Versions, current: pa.Table, place: int) -> pa.ChunkedArray:
+    """Returns whether the column is older than each version."""
+    return pc.greater(current.column("began"), versions.column_begins[place])
 
 
-def _lines(
+def _round(
     versions: Versions, current: pa.Table, previous: pa.Table, places: Sequence[int], time_zone: str
-) -> pa.Table:
-    """Returns a line for each cell that the versions set."""
-    cells = []
-    for place in places:
-        younger, begin = _is_younger(versions, place), versions.column_begins[place]
-        old = f"CASE WHEN NOT {younger} AND e.row_id IS NOT NULL THEN CAST(e.c{place} AS VARCHAR) END"
-        cells.append(
-            f"CASE WHEN {_is_set(versions, place)} THEN CAST(row({place}, CAST(r.c{place} AS VARCHAR), {old}, "
-            f"CASE WHEN {younger} THEN {begin} ELSE r.began END, NOT {younger} AND e.row_id IS NOT NULL) AS {_LINE}) END"
-        )
-    return engine.evaluate(
-        f"SELECT row_id, cell.* FROM (SELECT r.row_id, unnest([{', '.join(cells)}]) AS cell FROM rows AS r "
-        "LEFT JOIN earlier AS e ON e.row_id = r.row_id) WHERE cell IS NOT NULL",
-        {"rows": current, "earlier": previous},
+) -> tuple[list[pa.Table], pa.Table]:
+    """Returns lines of the cells that the versions set, by column, and the earlier versions with the other cells.
+
+    Args:
+        current: versions, with the cells of the snapshot asked about and, as `p0`, `p1`, …, whether each is unexplained.
+        previous: the versions that they replaced, as far as there are any.
+    """
+    found = engine.evaluate(
+        f"SELECT r.n, e.began AS earlier{''.join(_cell_sql(versions, place) for place in places)} FROM rows AS r "
+        "LEFT JOIN earlier AS e ON e.row_id = r.row_id",
+        {"rows": current.append_column("n", pa.array(np.arange(current.num_rows))), "earlier": previous},
         time_zone,
     )
+    found = found.take(pc.sort_indices(found.column("n")))
+    lines, flags = [], []
+    for place in places:
+        is_set, older = found.column(f"s{place}"), _is_older(versions, current, place)
+        line = {
+            "row_id": current.column("row_id"),
+            "place": pa.repeat(pa.scalar(place, pa.int32()), current.num_rows),
+            "value": found.column(f"v{place}"),
+            "previous": found.column(f"o{place}"),
+            "snapshot": pc.if_else(older, current.column("began"), versions.column_begins[place]),
+            "sure": pc.and_(older, pc.is_valid(found.column("earlier"))),
+        }
+        lines.append(pa.table(line, schema=_LINE).filter(is_set))
+        flags.append(pc.and_(current.column(f"p{place}"), pc.invert(is_set)))
+    kept = {"row_id": current.column("row_id"), "began": found.column("earlier")}
+    kept |= {f"c{place}": current.column(f"c{place}") for place in places}
+    fields = [current.schema.field(name) for name in kept]
+    open_ones = pa.table(kept, schema=pa.schema(fields))
+    any_open = pa.repeat(False, current.num_rows)
+    for place, flag in zip(places, flags, strict=True):
+        open_ones = open_ones.append_column(f"p{place}", flag)
+        any_open = pc.or_(any_open, flag)
+    return lines, open_ones.filter(any_open)
 
 
-def _earlier(versions: Versions, current: pa.Table, previous: pa.Table, places: Sequence[int]) -> pa.Table:
-    """Returns the cells not yet explained, with the begin of the earlier version."""
-    values = "".join(f", r.c{place}" for place in places)
-    flags = [f"r.p{place} AND NOT {_is_set(versions, place)}" for place in places]
-    listed = "".join(f", {flag} AS p{place}" for place, flag in zip(places, flags, strict=True))
-    return engine.evaluate(
-        f"SELECT r.row_id, e.began{values}{listed} FROM rows AS r JOIN earlier AS e ON e.row_id = r.row_id "
-        f"WHERE {' OR '.join(flags)}",
-        {"rows": current, "earlier": previous},
+def _cell_sql(versions: Versions, place: int) -> str:
+    """SQL of a cell: whether it is set here, its text, and that of the value before."""
+    older = f"r.began > {versions.column_begins[place]:d}"
+    differs = differs_sql(f"r.c{place}", f"e.c{place}", versions.columns[place].data_type)
+    is_set = f"r.p{place} AND (NOT {older} OR e.row_id IS NULL OR {differs})"
+    return (
+        f", {is_set} AS s{place}, CASE WHEN {is_set} THEN CAST(r.c{place} AS VARCHAR) END AS v{place}"
+        f", CASE WHEN {is_set} AND {older} AND e.row_id IS NOT NULL THEN CAST(e.c{place} AS VARCHAR) END AS o{place}"
     )
 
 
@@ -132,30 +155,22 @@ def _blamed(lake: Lake, versions: Versions, places: Sequence[int], lines: pa.Tab
     schema = pa.schema([kind.field(name) for name, kind in BLAME_COLUMNS])
     if lines is None:
         return Blamed(schema.empty_table(), 0, None)
+    lines = lines.combine_chunks()
     commits = read_commits(lake, pc.unique(lines.column("snapshot")).to_pylist())
-    names = pa.table(
-        {
-            "place": pa.array(places, pa.int32()),
-            "name": pa.array([versions.columns[place].name for place in places], pa.string()),
-        }
-    )
-    # a snapshot before which there is none says nothing about values that were there already
-    found = engine.evaluate(
-        "SELECT l.* EXCLUDE (sure), sure OR k.snapshot_id IS NOT NULL AS known FROM lines AS l "
-        "LEFT JOIN kept AS k ON k.snapshot_id = l.snapshot - 1",
-        {"lines": lines, "kept": commits.ids},
-    )
-    unknown = found.filter(pc.invert(found.column("known")))
-    members = ", ".join(f"m.{name}" for name, _ in COMMIT_COLUMNS)
-    rows = engine.evaluate(
-        'SELECT f.row_id, n.name AS "column", f.value, f.previous, CASE WHEN known THEN f.snapshot END AS snapshot_id, '
-        f"{members} FROM found AS f JOIN names AS n ON n.place = f.place "
-        "LEFT JOIN commits AS m ON f.known AND m.snapshot_id = f.snapshot ORDER BY f.row_id, f.place",
-        {"found": found, "names": names, "commits": commits.rows},
-    ).cast(schema)
-    return Blamed(rows, unknown.num_rows, _known_from(lake, unknown.column("snapshot")))
-
-
-def _known_from(lake: Lake, unknown: pa.ChunkedArray) -> int | None:
-    """Returns the oldest kept snapshot that shows all cells of unknown origin; None where there are none."""
-    return first_kept(lake, pc.max(unknown).as_py()) if len(unknown) else None
+    ids = commits.rows.column("snapshot_id").combine_chunks()
+    # a version without a predecessor began with its snapshot if the one before is there, and would have kept it
+    before = pc.is_in(pc.subtract(lines.column("snapshot"), 1), value_set=ids)
+    known = pc.or_(lines.column("sure"), before)
+    lines = lines.append_column("known", known)
+    names = pa.array([column.name for column in versions.columns], pa.string())
+    order = np.lexsort((lines.column("place").to_numpy(), lines.column("row_id").to_numpy()))
+    parts = []
+    for start in range(0, len(order), _AT_ONCE):
+        part = lines.take(order[start : start + _AT_ONCE])
+        snapshots = pc.if_else(part.column("known"), part.column("snapshot"), pa.scalar(None, pa.int64()))
+        of_commit = commits.rows.drop_columns(["snapshot_id"]).take(pc.index_in(snapshots, value_set=ids))
+        own = [part.column("row_id"), names.take(part.column("place")), part.column("value"), part.column("previous")]
+        parts.append(pa.table([*own, snapshots, *of_commit.columns], schema=schema))
+    unknown = lines.column("snapshot").filter(pc.invert(known))
+    known_from = first_kept(lake, pc.max(unknown).as_py()) if len(unknown) else None
+    return Blamed(pa.concat_tables(parts), len(unknown), known_from)

@@ -73,11 +73,11 @@ class Versions:
             places: of the columns to read.
         """
         in_files = found.filter(pc.is_valid(found.column("file_id")))
-        inlined_ids = found.filter(pc.is_null(found.column("file_id"))).column("row_id").to_pylist()
+        inlined_ids = found.filter(pc.is_null(found.column("file_id"))).column("row_id").to_numpy()
         with self._lake.connect() as connection:
             ids = pc.unique(in_files.column("file_id")).to_pylist()
             files = read_files_by_id(connection, self._table.table_id, ids)
-            inlined = self._read_inlined(connection, places, inlined_ids) if inlined_ids else None
+            inlined = self._read_inlined(connection, places, inlined_ids) if len(inlined_ids) else None
         parts = [self.cells(files, in_files, places)]
         if inlined is not None:
             wanted = pa.table({"row_id": pa.array(inlined_ids, pa.int64())})
@@ -127,7 +127,7 @@ class Versions:
     def inlined_of(self, row_id: int, places: Sequence[int]) -> pa.Table | None:
         """Returns the inlined versions of a row, `ended` first; None for none."""
         with self._lake.connect() as connection:
-            rows = self._read_inlined(connection, places, [row_id])
+            rows = self._read_inlined(connection, places, np.array([row_id], np.int64))
         return (
             None if rows is None else engine.evaluate("FROM rows WHERE ended IS NULL OR began < ended", {"rows": rows})
         )
@@ -154,7 +154,7 @@ class Versions:
         """Returns the inlined versions that the given ones replaced; reads those of all rows once."""
         if self._inlined is None:
             with self._lake.connect() as connection:
-                found = self._read_inlined(connection, places, pending.column("row_id").to_pylist())
+                found = self._read_inlined(connection, places, pending.column("row_id").to_numpy())
             self._inlined = self.schema(places, ended=True).empty_table() if found is None else found
         if not self._inlined.num_rows:
             return self.schema(places).empty_table()
@@ -239,7 +239,7 @@ class Versions:
         self,
         connection: Connection,
         places: Sequence[int],
-        row_ids: Sequence[int],
+        row_ids: _Ids,
     ) -> pa.Table | None:
         """Returns inlined versions of rows, `ended` first; None for none."""
         rows = read_inlined_versions(

@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import sqlalchemy as sa
 
@@ -128,7 +130,7 @@ def read_inlined_versions(
     connection: sa.Connection,
     table_id: int,
     columns: Sequence[Column],
-    row_ids: Collection[int],
+    row_ids: npt.NDArray[np.int64],
     *,
     up_to: int,
 ) -> pa.Table | None:
@@ -150,7 +152,7 @@ def read_inlined_versions(
     )
 
 
-def _within(name: str, ids: Collection[int]) -> str:
+def _within(name: str, ids: npt.NDArray[np.int64]) -> str:
     if len(ids) > _LISTED:
-        return f"{name} BETWEEN {min(ids):d} AND {max(ids):d}"
-    return f"{name} IN ({', '.join(f'{one:d}' for one in ids)})"
+        return f"{name} BETWEEN {int(ids.min()):d} AND {int(ids.max()):d}"
+    return f"{name} IN ({', '.join(f'{one:d}' for one in ids.tolist())})"
