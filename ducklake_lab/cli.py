@@ -296,8 +296,8 @@ def _print(result: Result, given: argparse.Namespace, footer: Callable[[], str] 
     from ducklake_lab.widgets.result import LIMIT, summary
 
     limit = _limit(given)
-    below = footer or (lambda: summary(result, limit or LIMIT, "--format csv prints all"))
-    _write(printed(result, given.format, limit, below, is_terminal=sys.stdout.isatty()))
+    footer = footer or (lambda: summary(result, limit or LIMIT, "--format csv prints all"))
+    _write(printed(result, given.format, limit, footer, is_terminal=sys.stdout.isatty()))
 
 
 def _limit(given: argparse.Namespace) -> int | None:

@@ -187,10 +187,12 @@ class Versions:
         )
         cells = self.cells(files, found.arrow(), places)
         # a version that began with its end was in no snapshot
+        successors = pc.index_in(cells.column("row_id"), value_set=wanted.column("row_id").combine_chunks())
+        cells = cells.filter(pc.less(cells.column("began"), wanted.column("began").take(successors)))
+        if len(pc.unique(cells.column("row_id"))) == cells.num_rows:
+            return cells
         return engine.evaluate(
-            "SELECT c.* FROM cells AS c JOIN pending AS p ON c.row_id = p.row_id WHERE c.began < p.began "
-            "QUALIFY row_number() OVER (PARTITION BY c.row_id ORDER BY c.began DESC) = 1",
-            {"cells": cells, "pending": wanted},
+            "FROM cells QUALIFY row_number() OVER (PARTITION BY row_id ORDER BY began DESC) = 1", {"cells": cells}
         ).cast(self.schema(places))
 
     def cells(self, files: Sequence[DataFile], found: pa.Table, places: Sequence[int]) -> pa.Table:
