@@ -173,8 +173,7 @@ def _parser() -> argparse.ArgumentParser:
         "blame",
         "show who set each cell of a table's rows, in which snapshot, and the value before",
         _blame,
-        "lake.ducklake flights --where \"tailnum = 'N216JB'\"",
-        "lake.ducklake flights --columns dep_time,arr_time --at 12 --json",
+        "lake.ducklake flights --where \"tailnum = 'N216JB'\" --columns dep_time,arr_time --at 12 --json",
     )
     blame.add_argument("table", metavar="TABLE", help="table or schema.table")
     blame.add_argument("--where", metavar="CONDITION", help="only the rows that fulfil it, in DuckDB's SQL")
@@ -285,7 +284,7 @@ def _blame(given: argparse.Namespace) -> int:
 
 
 def _at(session: Session, given: str | None) -> int | datetime | str | None:
-    """The snapshot of an option; a text that is neither an id nor a time is a tag."""
+    """The snapshot of an option; other texts than ids and times are tags."""
     if given is None or _parsed(given) is None:
         return given
     return _moment(given, session.current_snapshot().snapshot_id)

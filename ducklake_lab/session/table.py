@@ -23,7 +23,8 @@ from ducklake_lab.model.quoting import quoted_path
 from ducklake_lab.scan.counts import TableCounts, inlined_rows, table_counts
 from ducklake_lab.scan.history import lake_history, last_change, table_files
 from ducklake_lab.session.describe import column_stats, describe, partitions
-from ducklake_lab.session.functions import BlameCall, FeedCall, LifeCall
+from ducklake_lab.session.functions import FeedCall
+from ducklake_lab.session.functions.blame import blame_call, life_call
 from ducklake_lab.session.listings import FileListing, History, Listing
 from ducklake_lab.session.names.attached_lakes import Lakes, Place
 from ducklake_lab.session.names.explaining import works_on_lakes
@@ -164,7 +165,7 @@ class TableHandle:
         with self._lakes.statement():
             place = self._place(at)
             return self._sources.blames.result(
-                BlameCall(place.lake, place.schema, place.name, where, columns, self.at if at is None else at)
+                blame_call(place.lake, place.schema, place.name, where, columns, self.at if at is None else at)
             )
 
     def life(self, row_id: int, at: int | datetime | str | None = None) -> Result:
@@ -183,7 +184,7 @@ class TableHandle:
         with self._lakes.statement():
             place = self._place(at)
             return self._sources.blames.result(
-                LifeCall(place.lake, place.schema, place.name, row_id, self.at if at is None else at)
+                life_call(place.lake, place.schema, place.name, row_id, self.at if at is None else at)
             )
 
     def diff(

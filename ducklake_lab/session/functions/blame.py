@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from operator import index
+from typing import SupportsIndex
 
 from ducklake_lab.blame.blame import BLAME_COLUMNS
 from ducklake_lab.blame.life import LIFE_COLUMNS
@@ -12,6 +14,9 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.snapshot_names import named_snapshot
 from ducklake_lab.session.functions.registry import Call, Function
+
+#: The first number beyond all row ids.
+_MOST = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +42,45 @@ class LifeCall:
     at: int | datetime | str | None = None
 
 
-def _blame(call: Call) -> BlameCall:
-    schema, table = _table(call)
-    where, columns = call.argument(1, "where"), call.named("columns")
+def blame_call(
+    lake: Lake, schema: str, table: str, where: object, columns: object, at: int | datetime | str | None
+) -> BlameCall:
+    """Returns a call of `blame` whose arguments are of the right types.
+
+    Args:
+        columns: a name, or several.
+
+    Raises:
+        UsageError: an argument is not.
+    """
     if where is not None and not isinstance(where, str):
-        raise UsageError(f"where of {call.name} is a condition as text, not {where!r}.")
+        raise UsageError(f"where of blame is a condition as text, not {where!r}.")
     listed = [columns] if isinstance(columns, str) else columns
-    if listed is not None and not (isinstance(listed, list) and all(isinstance(one, str) for one in listed)):
-        raise UsageError(f"columns of {call.name} is a name or a list of names, not {columns!r}.")
-    return BlameCall(call.lake, schema, table, where, listed, _at(call))
+    if listed is not None and not (isinstance(listed, list | tuple) and all(isinstance(one, str) for one in listed)):
+        raise UsageError(f"columns of blame is a name or a list of names, not {columns!r}.")
+    return BlameCall(lake, schema, table, where, listed, at)
+
+
+def life_call(lake: Lake, schema: str, table: str, row_id: object, at: int | datetime | str | None) -> LifeCall:
+    """Returns a call of `life` whose row id is a whole number.
+
+    Raises:
+        UsageError: it is not, or no row id is as large.
+    """
+    if not isinstance(row_id, SupportsIndex) or isinstance(row_id, bool):
+        raise UsageError(f"The row id of life is a whole number, not {row_id!r}.")
+    number = index(row_id)
+    if not -_MOST <= number < _MOST:
+        raise UsageError(f"The row id of life is a whole number of 64 bits, not {number}.")
+    return LifeCall(lake, schema, table, number, at)
+
+
+def _blame(call: Call) -> BlameCall:
+    return blame_call(call.lake, *_table(call), call.argument(1, "where"), call.named("columns"), _at(call))
 
 
 def _life(call: Call) -> LifeCall:
-    row_id = call.argument(1, "row_id")
-    if not isinstance(row_id, int) or isinstance(row_id, bool):
-        raise UsageError(f"The row id of {call.name} is a whole number, not {row_id!r}.")
-    schema, table = _table(call)
-    return LifeCall(call.lake, schema, table, row_id, _at(call))
+    return life_call(call.lake, *_table(call), call.argument(1, "row_id"), _at(call))
 
 
 def _table(call: Call) -> tuple[str, str]:

@@ -85,6 +85,15 @@ def test_a_wrong_condition_is_refused(session: dl.Session, where: str, error: st
     assert session.sql("FROM t").fetchall() == [(1,)]
 
 
+def test_arguments_of_other_types_are_refused(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t (i INTEGER); INSERT INTO t VALUES (1)")
+    with pytest.raises(dl.UsageError, match="a condition as text"):
+        session.table("t").blame(5)  # type: ignore[arg-type]
+    with pytest.raises(dl.UsageError, match="a name or a list of names"):
+        session.table("t").blame(columns=[5])  # type: ignore[list-item]
+    assert cells(session, columns="i") == [("i", "1", None, 2)]
+
+
 def test_an_unknown_column_is_named(session: dl.Session) -> None:
     session.sql("CREATE TABLE t (number INTEGER)")
     with pytest.raises(dl.EntryNotFoundError, match='t has no column "nunber"'):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import ducklake_lab as dl
@@ -87,6 +88,14 @@ def test_a_row_that_never_was(session: dl.Session) -> None:
             session.table("t").life(row_id)
     with pytest.raises(dl.EntryNotFoundError, match="row 0"):
         session.table("t").life(0, at=1)
+
+
+@pytest.mark.parametrize("row_id", ["x", 1.5, None, True, 2**63])
+def test_a_row_id_is_a_whole_number(session: dl.Session, row_id: object) -> None:
+    session.sql("CREATE TABLE t (i INTEGER); INSERT INTO t VALUES (1)")
+    with pytest.raises(dl.UsageError, match="whole number"):
+        session.table("t").life(row_id)  # type: ignore[arg-type]
+    assert len(session.table("t").life(np.int64(0)).fetchall()) == 1
 
 
 def test_what_expired_is_left_out(session: dl.Session) -> None:
