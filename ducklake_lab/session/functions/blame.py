@@ -45,7 +45,7 @@ class LifeCall:
 def blame_call(
     lake: Lake, schema: str, table: str, where: object, columns: object, at: int | datetime | str | None
 ) -> BlameCall:
-    """Returns a call of `blame` whose arguments are of the right types.
+    """Returns a call of `blame` with checked arguments.
 
     Args:
         columns: a name, or several.
