@@ -7,7 +7,7 @@ import logging
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -177,8 +177,20 @@ def _parser() -> argparse.ArgumentParser:
     diff.add_argument("--json", action="store_true", help="print JSON")
     diff.add_argument("--rows", type=count, default=20, metavar="N", help="changed rows printed at most (20)")
     diff.add_argument("--exit-code", action="store_true", help="exit with 1 if anything differs, 0 if not, 2 on errors")
-    add_commands(add, Tools(_attach, _at, _write, _add_output, _limit, _printed))
+    add_commands(add, Tools(_attach, _at, _write, _add_output, _limit, _print))
     cli_revert.add_command(add, _attach, _moment, _write)
+    blame = add(
+        "blame",
+        "show who set each cell of a table's rows, in which snapshot, and the value before",
+        _blame,
+        "lake.ducklake flights --where \"tailnum = 'N216JB'\" --columns dep_time,arr_time --at 12 --json",
+    )
+    blame.add_argument("table", metavar="TABLE", help="table or schema.table")
+    blame.add_argument("--where", metavar="CONDITION", help="only the rows that fulfil it, in DuckDB's SQL")
+    blame.add_argument("--columns", metavar="COLUMNS", help="only these columns, comma between")
+    blame.add_argument("--at", metavar="SNAPSHOT", help=f"blame the rows as of {_SNAPSHOT}")
+    blame.add_argument("--data-path", metavar="PATH", help=_DATA_PATH)
+    _add_output(blame)
     indexes = add(
         "indexes",
         "show indexes that make a large catalog quicker; --create makes them",
@@ -229,16 +241,11 @@ def _attach(session: Session, given: argparse.Namespace, *, read_only: bool = Tr
 
 def _sql(given: argparse.Namespace) -> int:
     from ducklake_lab.session import Session
-    from ducklake_lab.widgets.result import LIMIT, summary
 
     text = _statements(given.sql)
     with Session(engine=given.engine) as session:
         _attach(session, given, read_only=given.read_only)
-        result = session.sql(text, at=_at(session, given.at))
-        limit = _limit(given)
-        _write(
-            _printed(result, given.format, limit, lambda: summary(result, limit or LIMIT, "--format csv prints all"))
-        )
+        _print(session.sql(text, at=_at(session, given.at)), given)
         if session.in_transaction:
             raise TransactionError(
                 "A transaction is open at the end, and is rolled back; end the statements with COMMIT."
@@ -275,8 +282,27 @@ def _snapshots(given: argparse.Namespace) -> int:
         rows = found.arrow().slice(1 if more else 0)
         extent = counted(rows.num_rows, "snapshot")
         footer = f"newest {extent}; older ones exist: --limit shows more" if more else extent
-        _write(_printed(Result(InMemory(rows)), given.format, limit, lambda: footer))
+        _print(Result(InMemory(rows)), given, lambda: footer)
     return SAME
+
+
+def _blame(given: argparse.Namespace) -> int:
+    from ducklake_lab.session import Session
+
+    with Session(engine="duckdb") as session:
+        _attach(session, given)
+        columns = [name.strip() for name in given.columns.split(",")] if given.columns else None
+        _print(session.table(given.table, at=_at(session, given.at)).blame(given.where, columns), given)
+    return SAME
+
+
+def _print(result: Result, given: argparse.Namespace, footer: Callable[[], str] | None = None) -> None:
+    from ducklake_lab.widgets.printed import printed
+    from ducklake_lab.widgets.result import LIMIT, summary
+
+    limit = _limit(given)
+    footer = footer or (lambda: summary(result, limit or LIMIT, "--format csv prints all"))
+    _write(printed(result, given.format, limit, footer, is_terminal=sys.stdout.isatty()))
 
 
 def _limit(given: argparse.Namespace) -> int | None:
@@ -285,33 +311,6 @@ def _limit(given: argparse.Namespace) -> int | None:
 
     limit: int | None = given.limit
     return LIMIT if limit is None and given.format in ("table", "markdown") else limit
-
-
-def _printed(result: Result, form: str, limit: int | None, footer: Callable[[], str]) -> Iterator[str]:
-    """The first rows of a result as text in one of the formats; tables have a footer."""
-    from ducklake_lab.session.rows.printing import json_lines
-    from ducklake_lab.session.rows.saving import csv_lines
-    from ducklake_lab.widgets.result import shown_columns
-    from ducklake_lab.widgets.text import aligned, markdown
-    from ducklake_lab.widgets.values import FULL
-
-    if form in ("json", "csv"):
-        rows = result.carried() if limit is None else result.head(limit)
-        if rows.num_columns:
-            yield from (json_lines if form == "json" else csv_lines)(rows, result.time_zone)
-        return
-    lines: list[str] = []
-    fit = ""
-    if result.is_query and result.columns and limit is not None:
-        shown = shown_columns(result, limit)
-        if form == "table":
-            # a file or a pipe has room for all columns, and for whole values
-            room = {} if sys.stdout.isatty() else {"width": sys.maxsize, "cell": FULL}
-            lines, columns = aligned(result.columns, result.types, shown, **room)
-            fit = f"{columns} of {len(shown):,} columns · " if columns < len(shown) else ""
-        else:
-            lines = [*markdown(result.columns, result.types, shown), ""]
-    yield "\n".join([*lines, f"{fit}{footer()}", ""])
 
 
 def _diff(given: argparse.Namespace) -> int:

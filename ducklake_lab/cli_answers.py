@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ class Tools:
         write: prints texts.
         add_output: adds the options of commands that print rows.
         limit: rows to print at most.
-        printed: rows as text in the asked form.
+        print: prints rows in the asked form, tables with a footer.
     """
 
     attach: Callable[..., None]
@@ -36,7 +36,7 @@ class Tools:
     write: Callable[[Iterable[str]], None]
     add_output: Callable[..., None]
     limit: Callable[[argparse.Namespace], int | None]
-    printed: Callable[[Result, str, int | None, Callable[[], str]], Iterator[str]]
+    print: Callable[[Result, argparse.Namespace, Callable[[], str]], None]
 
 
 def add_commands(add: Callable[..., argparse.ArgumentParser], tools: Tools) -> None:
@@ -136,7 +136,7 @@ def _when(given: argparse.Namespace, tools: Tools) -> int:
             more = "" if limit is None or len(found) <= limit else f"first {limit} of "
             return f"{more}{counted(len(found), 'answer')}"
 
-        tools.write(tools.printed(found, given.format, limit, footer))
+        tools.print(found, given, footer)
     return SAME
 
 

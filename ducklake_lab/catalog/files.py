@@ -52,6 +52,11 @@ def read_data_files(connection: sa.Connection, table_id: int, condition: sa.Colu
     return [file for file, _ in read_candidates(connection, table_id, condition, {})]
 
 
+def read_files_by_id(connection: sa.Connection, table_id: int, file_ids: Collection[int]) -> list[DataFile]:
+    """A table's data files of some ids, in file order."""
+    return read_data_files(connection, table_id, one_of(connection, t.data_file.c.data_file_id, file_ids))
+
+
 def join_stats(column_ids: Collection[int]) -> dict[int, sa.FromClause]:
     """`ducklake_file_column_stats` once per column, for `read_candidates` and conditions on it."""
     return {column_id: t.file_column_stats.alias(f"stats_{column_id}") for column_id in column_ids}

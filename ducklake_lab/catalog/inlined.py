@@ -30,6 +30,9 @@ from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.staged import FILE_NAME, ROW_ID, SNAPSHOT_ID
 from ducklake_lab.model.types import DataType
 
+#: The column of the snapshot that deleted an inlined row.
+END_SNAPSHOT = "_ducklake_end_snapshot"
+
 
 def can_inline(columns: Sequence[Column], backend: Backend, version: Version) -> bool:
     """Return whether rows with these columns can be kept in a catalog; the same rule as the reference's."""
@@ -81,18 +84,21 @@ def read_rows(
     condition: str,
     *,
     ended: bool = False,
+    with_ends: bool = False,
     unaltered: range = range(0),
     time_zone: str = "UTC",
 ) -> pa.Table | None:
     """The inlined rows for which a condition on the format's own columns holds, in row id order.
 
     Args:
+        with_ends: return the snapshot that deleted each row too.
         unaltered: snapshots at which the table certainly has `columns`, which are not read again.
         time_zone: in which times of columns that had no zone are read.
 
     Returns:
-        `_ducklake_row_id`, `_ducklake_snapshot_id` (the first snapshot, or with `ended` that of the deletion), then `columns`, then
-        `_ducklake_file_name`: the table that has the row; None where there are no such rows.
+        `_ducklake_row_id`, `_ducklake_snapshot_id` (the first snapshot, or with `ended` that of the deletion), on request
+        `_ducklake_end_snapshot`, then `columns`, then `_ducklake_file_name`: the table that has the row; None where there
+        are no such rows.
     """
     parts = []
     for name, version, begin in _tables_with_begins(connection, table_id):
@@ -102,7 +108,7 @@ def read_rows(
             stored = _columns_of_version(connection, table_id, version)
         else:
             continue
-        rows = _read_table(connection, database, name, stored, condition, ended=ended)
+        rows = _read_table(connection, database, name, stored, condition, ended=ended, with_ends=with_ends)
         if rows.num_rows:
             parts.append(with_place(project(rows, stored, columns, time_zone), name))
     if not parts:
@@ -246,12 +252,14 @@ def _read_table(
     condition: str,
     *,
     ended: bool = False,
+    with_ends: bool = False,
 ) -> pa.Table:
     row_id, begin, end = versions.of(connection).inlined_columns
-    own = f"{row_id}, {end if ended else begin}"
+    names = [ROW_ID, SNAPSHOT_ID, *([END_SNAPSHOT] if with_ends else [])]
+    own = ", ".join([row_id, end if ended else begin, end][: len(names)])
     types = {column.name: column.data_type for column in columns}
     source = f"FROM {quote_identifier(name)} WHERE {condition}"
-    system = pa.schema([(ROW_ID, pa.int64()), (SNAPSHOT_ID, pa.int64())])
+    system = pa.schema([(name, pa.int64()) for name in names])
     if database.backend == "duckdb":
         raw = raw_duckdb(connection)
 
@@ -262,13 +270,16 @@ def _read_table(
             )
             return arrow(raw, f"SELECT {own}{casts} {source}")
 
-        table = variants.read_all(read, [None, None, *types.values()])
+        table = variants.read_all(read, [*(None for _ in names), *types.values()])
         schema = pa.schema([*system, *(data_type.field(column) for column, data_type in types.items())])
         return table.rename_columns(schema.names).cast(schema)
     selected = "".join(f", {_readable(database, column, data_type)}" for column, data_type in types.items())
     rows = run_text(connection, f"SELECT {own}{selected} {source}").all()
     arrays = [
-        pa.array([_from_driver(row[i + 2], kind.name) for row in rows], pa.binary() if kind.name == "variant" else None)
+        pa.array(
+            [_from_driver(row[i + len(names)], kind.name) for row in rows],
+            pa.binary() if kind.name == "variant" else None,
+        )
         for i, kind in enumerate(types.values())
     ]
     fields = [
@@ -276,7 +287,7 @@ def _read_table(
         for (column, kind), array in zip(types.items(), arrays, strict=True)
     ]
     values = cast_columns(_untyped_nulls_as_text(pa.table(arrays, schema=pa.schema(fields))), types)
-    ids = [pa.array([row[i] for row in rows], pa.int64()) for i in (0, 1)]
+    ids = [pa.array([row[i] for row in rows], pa.int64()) for i in range(len(names))]
     return pa.table([*ids, *values.columns], names=[*system.names, *types])
 
 

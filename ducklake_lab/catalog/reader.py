@@ -95,6 +95,13 @@ def first_snapshot_since(connection: sa.Connection, moment: datetime) -> int:
     return int(found)
 
 
+def read_first_since(connection: sa.Connection, snapshot_id: int) -> int | None:
+    """The id of the oldest snapshot that is not older than one; None where there is none."""
+    s = t.snapshot.c
+    found = connection.scalar(sa.select(sa.func.min(s.snapshot_id)).where(s.snapshot_id >= snapshot_id))
+    return None if found is None else int(found)
+
+
 def _no_snapshot(connection: sa.Connection, at: int | datetime | None) -> str:
     first, last, since = connection.execute(
         sa.select(
@@ -154,6 +161,12 @@ def read_times(connection: sa.Connection, snapshot_ids: Collection[int]) -> dict
     s = t.snapshot
     query = sa.select(s.c.snapshot_id, s.c.snapshot_time).where(one_of(connection, s.c.snapshot_id, snapshot_ids))
     return dict(connection.execute(query).all()) if snapshot_ids else {}
+
+
+def read_infos(connection: sa.Connection, snapshot_ids: Collection[int]) -> dict[int, SnapshotInfo]:
+    """Read some snapshots with their changes, by id; expired ones are missing."""
+    found = _history(connection, _HISTORY.where(t.one_of(connection, t.snapshot.c.snapshot_id, snapshot_ids)))
+    return {info.snapshot_id: info for info in found}
 
 
 _HISTORY = sa.select(
@@ -263,6 +276,20 @@ def read_column_versions(connection: sa.Connection, table_id: int) -> list[Colum
     c = t.column.c
     query = sa.select(c.column_id, c.parent_column, c.column_name, c.column_type, c.begin_snapshot)
     return [ColumnVersion(*row) for row in connection.execute(query.where(c.table_id == table_id))]
+
+
+def read_column_begins(connection: sa.Connection, table_id: int, at: int) -> dict[int, int]:
+    """Read since which snapshot a table has had each of its columns of a snapshot, under whatever names and types."""
+    c = t.column.c
+    query = sa.select(c.column_id, c.begin_snapshot, c.end_snapshot)
+    query = query.where(c.table_id == table_id, c.parent_column.is_(None), c.begin_snapshot <= at)
+    begins: dict[int, int] = {}
+    ended: dict[int, int | None] = {}
+    for column_id, begin, end in connection.execute(query.order_by(c.begin_snapshot)):
+        if column_id not in begins or ended[column_id] != begin:
+            begins[column_id] = begin  # restore brings a dropped column back
+        ended[column_id] = end
+    return begins
 
 
 def highest_column_id(connection: sa.Connection, table_id: int) -> int:

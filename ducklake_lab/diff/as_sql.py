@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ducklake_lab.diff.diff_states import Matched, Sides
 from ducklake_lab.diff.model import RowChoice
-from ducklake_lab.diff.pairs import differs_sql
 from ducklake_lab.diff.rows import place_of
+from ducklake_lab.duckdb.casting import differs_sql
 from ducklake_lab.errors import UnsupportedFeatureError, UsageError
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.quoting import path_parts, quote_text, quoted_if_needed

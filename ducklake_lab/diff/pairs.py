@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ducklake_lab.diff.model import KINDS, DiffSummary
-from ducklake_lab.duckdb.casting import cast_columns, comparable_sql, has_part
+from ducklake_lab.duckdb.casting import cast_columns, differs_sql
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.entries import Column
@@ -85,15 +85,6 @@ def paired(removed: Rows, added: Rows, columns: Sequence[Column], later: int, pl
         f"SELECT rid, {kind} AS kind, * EXCLUDE (rid) FROM ({inner})",
         added=added,
     )
-
-
-def differs_sql(old: str, new: str, kind: DataType) -> str:
-    """SQL that says whether two values of a type differ."""
-    if not has_part(kind, ("variant",)):
-        return f"{old} IS DISTINCT FROM {new}"
-    # DuckDB compares no values of two types that lie in lists and objects; they differ
-    old, new = comparable_sql(old, kind), comparable_sql(new, kind)
-    return f"coalesce(TRY({old} IS DISTINCT FROM {new}), true)"
 
 
 def step_sql(old: str, new: str, kind: DataType) -> str:

@@ -219,6 +219,15 @@ def comparable_sql(expression: str, data_type: DataType) -> str:
     return expression
 
 
+def differs_sql(old: str, new: str, kind: DataType) -> str:
+    """SQL that says whether two values of a type differ."""
+    if not has_part(kind, ("variant",)):
+        return f"{old} IS DISTINCT FROM {new}"
+    # DuckDB compares no values of two types that lie in lists and objects; they differ
+    old, new = comparable_sql(old, kind), comparable_sql(new, kind)
+    return f"coalesce(TRY({old} IS DISTINCT FROM {new}), true)"
+
+
 def through(expression: str, data_type: DataType, convert: Callable[[str, DataType], str]) -> str:
     """SQL that converts the parts of a nested value."""
     if _is_nameless(data_type):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ import pyarrow as pa
 from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.engine.rows import Columns, Here, InMemory, Query, Rows, unique_name
 from ducklake_lab.files.duckdb_query import is_direct, query_of
+from ducklake_lab.model.positions import Positions
 from ducklake_lab.model.staged import LOCATION_COLUMNS, VIRTUAL_COLUMNS
 from ducklake_lab.object_access import access_to
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
@@ -78,3 +79,15 @@ class Scan(Rows):
             return None
         access = frozenset(access_to(file.path) for file in plan.files if not is_local(file.path))
         return plan.table.columns, plan.files, plan.reused_names, self.virtual, self.located, access
+
+
+def at_positions(plan: ScanPlan, positions: Mapping[int, Positions]) -> Here:
+    """Returns the rows at some positions of a plan's files, deleted or not, with the virtual columns.
+
+    Args:
+        positions: those of each file, by its id.
+    """
+    if is_direct(plan.files):
+        columns = [*((column.name, column.data_type) for column in plan.columns), *VIRTUAL_COLUMNS.items()]
+        return Query(query_of(plan, unique_name(), virtual=True, only=positions), columns)
+    return InMemory(local_reader.read(plan, virtual=True, only=positions))

@@ -123,7 +123,13 @@ def is_direct(files: Iterable[ScanFile]) -> bool:
 
 
 def query_of(
-    plan: ScanPlan, name: str, *, virtual: bool = False, located: bool = False, deleted: Sequence[DeletedRows] = ()
+    plan: ScanPlan,
+    name: str,
+    *,
+    virtual: bool = False,
+    located: bool = False,
+    deleted: Sequence[DeletedRows] = (),
+    only: Mapping[int, Positions] | None = None,
 ) -> DuckDbQuery:
     """Return the rows of a plan with direct files, under the table's columns, then virtual ones if asked for.
 
@@ -132,6 +138,7 @@ def query_of(
         virtual: the virtual columns follow.
         located: and then those that say where a row is.
         deleted: more rows, of files that are read where they are too.
+        only: the positions to read of each file, by its id; None for those that are not deleted.
 
     Raises:
         DataFileError: a file of the plan is missing or unreadable.
@@ -141,9 +148,10 @@ def query_of(
     numbers = {file.data_file.data_file_id: i for i, file in enumerate(plan.files)} if located else None
     names = [column.name for column in plan.columns]
     wanted = Wanted(names, virtual or located, numbers)
+    chosen = replace(wanted, keep_deleted=only is not None)
     places = {file.path: file.path.removeprefix("file://") for file in plan.files}
     parts = [
-        rows_of(f"{name}_{part}_{i}", plan.columns, group, deleted_positions(group.files, _storage), places, wanted)
+        rows_of(f"{name}_{part}_{i}", plan.columns, group, marked_positions(group.files, only), places, chosen)
         for part, files in enumerate(distinct_paths(plan.files))
         for i, group in enumerate(alike(plan.columns, files))
     ]
@@ -165,6 +173,13 @@ def query_of(
         return DuckDbQuery(f"SELECT {', '.join(nulls)} LIMIT 0", {}, {})
     tables = {table: rows for one in parts for table, rows in one.tables.items()}
     return DuckDbQuery(" UNION ALL ".join(one.sql for one in parts), tables, places)
+
+
+def marked_positions(files: Sequence[ScanFile], only: Mapping[int, Positions] | None) -> dict[str, Positions]:
+    """The positions of files to leave out, or where `only` has the ones to read, these; by path."""
+    if only is None:
+        return deleted_positions(files, _storage)
+    return {file.path: only[file.data_file.data_file_id] for file in files}
 
 
 def alike(columns: Sequence[Column], files: Sequence[ScanFile]) -> list[Group]:

@@ -292,6 +292,13 @@ class Commands:
             _say_written(given.html)
         return found
 
+    def _run_blame(self, given: argparse.Namespace) -> object:
+        columns = [name.strip() for name in given.columns.split(",")] if given.columns else None
+        return self._session().table(given.table, at=_at(given.at)).blame(given.where, columns)
+
+    def _run_life(self, given: argparse.Namespace) -> object:
+        return self._session().table(given.table, at=_at(given.at)).life(given.row_id)
+
     def _run_restore(self, given: argparse.Namespace) -> object:
         from ducklake_lab.session.listings import Listing
 

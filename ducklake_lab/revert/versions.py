@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ducklake_lab.diff.pairs import differs_sql
+from ducklake_lab.duckdb.casting import differs_sql
 from ducklake_lab.duckdb.handing import python_rows, texts_to_show
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.errors import ConstraintError

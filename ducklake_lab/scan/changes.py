@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined, paths, versions
+from ducklake_lab.catalog import inlined, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import read_data_files, read_delete_files
 from ducklake_lab.catalog.lake import Lake
@@ -23,9 +23,9 @@ from ducklake_lab.model.files import DataFile, DeleteFile
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.column_history import check_encrypted, history_of
+from ducklake_lab.scan.endings import Endings, file_with
 from ducklake_lab.scan.plan import ChangePlan, DeletedRows, InlinedRows, ScanFile, ScanPlan
-from ducklake_lab.scan.planner import may_name_snapshots, rows_up_to
-from ducklake_lab.scan.positions import deletions_by_snapshot
+from ducklake_lab.scan.planner import rows_up_to
 
 
 def compare(before: ScanPlan, after: ScanPlan) -> ChangePlan:
@@ -111,13 +111,7 @@ class _Feed:
             delete_files[delete.data_file_id].append(delete)
         positions = inlined.read_deletes(connection, self._lake.database, table_id, self._end)
         inserted = [self._inserted(file) for file in data_files.values() if self._has_insertions(file)]
-        removed, deleted = [], []
-        for file_id, file in data_files.items():
-            ended = file.end_snapshot
-            if ended is not None and self._in_range(ended):
-                removed.append(self._before_end(file, delete_files[file_id], positions.get(file_id, []), ended))
-            deleted += self._deleted_by_files(file, delete_files[file_id], positions.get(file_id, []))
-            deleted += self._deleted_by_rows(file, positions.get(file_id, []))
+        removed, deleted = Endings(self._folder, self._in_range).of(data_files.values(), delete_files, positions)
         _, first, end = versions.of(connection).inlined_columns
         within = f"BETWEEN {self._start:d} AND {self._end:d}"
         return ChangePlan(
@@ -149,7 +143,8 @@ class _Feed:
 
     def _inserted(self, file: DataFile) -> ScanFile:
         partial = file.partial_max is not None
-        return self._file(
+        return file_with(
+            self._folder,
             file,
             rows_from=self._start if partial and file.begin_snapshot < self._start else None,
             rows_up_to=rows_up_to(file, self._end),
@@ -159,62 +154,6 @@ class _Feed:
 
     def _in_range(self, snapshot_id: int) -> bool:
         return self._start <= snapshot_id <= self._end and snapshot_id not in self._rewrites
-
-    def _file(self, file: DataFile, delete: DeleteFile | None = None, **fields: object) -> ScanFile:
-        return ScanFile(
-            data_file=file,
-            path=paths.resolve(self._folder, file.path, file.path_is_relative),
-            delete_file=delete,
-            delete_path=paths.resolve(self._folder, delete.path, delete.path_is_relative) if delete else None,
-            **fields,  # type: ignore[arg-type]
-        )
-
-    def _before_end(
-        self, file: DataFile, deletes: Sequence[DeleteFile], positions: Sequence[tuple[int, int]], ended: int
-    ) -> ScanFile:
-        """The file with the rows it had just before it was dropped."""
-        last = next((d for d in deletes if d.end_snapshot in (None, ended)), None)
-        return self._file(
-            file,
-            last,
-            inlined_deletes=_before(positions, ended),
-            deleted_up_to=ended - 1 if may_name_snapshots(file, last) else None,
-            snapshot_id=ended,
-        )
-
-    def _deleted_by_files(
-        self, file: DataFile, deletes: Sequence[DeleteFile], positions: Sequence[tuple[int, int]]
-    ) -> list[DeletedRows]:
-        deletions = []
-        for delete in deletes:
-            path = paths.resolve(self._folder, delete.path, delete.path_is_relative)
-            named = deletions_by_snapshot(path, delete) if may_name_snapshots(file, delete) else None
-            for snapshot_id in [delete.begin_snapshot] if named is None else named:
-                if not self._in_range(snapshot_id):
-                    continue
-                # a delete file may repeat earlier deletions by catalog rows
-                earlier = _before(positions, snapshot_id)
-                if named is not None:
-                    after = self._file(file, delete, deleted_up_to=snapshot_id)
-                    before = replace(after, deleted_up_to=snapshot_id - 1, inlined_deletes=earlier)
-                else:
-                    after = self._file(file, delete)
-                    previous = next((d for d in deletes if d.end_snapshot == snapshot_id), None)
-                    up_to = snapshot_id - 1 if may_name_snapshots(file, previous) else None
-                    before = self._file(file, previous, inlined_deletes=earlier, deleted_up_to=up_to)
-                deletions.append(DeletedRows(after, before, snapshot_id))
-        return deletions
-
-    def _deleted_by_rows(self, file: DataFile, positions: Sequence[tuple[int, int]]) -> list[DeletedRows]:
-        by_snapshot: dict[int, list[int]] = defaultdict(list)
-        for position, snapshot_id in positions:
-            if self._in_range(snapshot_id):
-                by_snapshot[snapshot_id].append(position)
-        whole = self._file(file)
-        return [
-            DeletedRows(replace(whole, inlined_deletes=tuple(listed)), whole, snapshot_id)
-            for snapshot_id, listed in by_snapshot.items()
-        ]
 
     def _rows(self, condition: str, *, ended: bool = False) -> pa.Table | None:
         table = self._table
@@ -246,8 +185,3 @@ class _Feed:
             time_zone=self._lake.session.time_zone(),
             retyped=history.retyped,
         )
-
-
-def _before(positions: Sequence[tuple[int, int]], snapshot: int) -> tuple[int, ...]:
-    """The positions deleted by earlier snapshots."""
-    return tuple(position for position, snapshot_id in positions if snapshot_id < snapshot)

@@ -26,6 +26,7 @@ from ducklake_lab.scan.counts import TableCounts, inlined_rows, table_counts
 from ducklake_lab.scan.history import lake_history, last_change, table_files
 from ducklake_lab.session.describe import column_stats, describe, partitions
 from ducklake_lab.session.functions import FeedCall
+from ducklake_lab.session.functions.blame import blame_call, life_call
 from ducklake_lab.session.listings import FileListing, History, Listing
 from ducklake_lab.session.names.attached_lakes import Lakes, NamedEntry
 from ducklake_lab.session.names.explaining import works_on_lakes
@@ -158,6 +159,44 @@ class TableHandle:
         place = self._place(end)
         call = FeedCall("table_changes", place.lake, place.schema, place.name, start, end)
         return feed_result(self._lakes, call, self._engine)
+
+    def blame(
+        self, where: str | None = None, columns: Sequence[str] | None = None, at: int | datetime | str | None = None
+    ) -> Result:
+        """Returns who set each cell of some rows, in which snapshot, and the value before.
+
+        The columns are row_id, column, value, previous, snapshot_id, time, author, message, statement, notebook and cell.
+        Values are DuckDB's texts of them. What expired snapshots set has no snapshot_id.
+
+        Args:
+            where: a condition in DuckDB's SQL; None for all rows.
+            columns: column names; None for all.
+            at: blame the rows as of a snapshot, by id, time or tag; by default that of the handle.
+        """
+        with self._lakes.statement():
+            place = self._place(at)
+            return self._sources.blames.result(
+                blame_call(place.lake, place.schema, place.name, where, columns, self.at if at is None else at)
+            )
+
+    def life(self, row_id: int, at: int | datetime | str | None = None) -> Result:
+        """Returns the changes of one row, from its insert to its delete, oldest first.
+
+        The columns are snapshot_id, kind (insert, update, delete, alter), time, author, message, statement, notebook, cell,
+        and changes: a list of column, before and after.
+
+        Args:
+            row_id: the row's id, which SQL gives as `rowid`.
+            at: changes up to a snapshot, by id, time or tag; by default that of the handle.
+
+        Raises:
+            EntryNotFoundError: the table never had a row of that id, as far as its snapshots have not expired.
+        """
+        with self._lakes.statement():
+            place = self._place(at)
+            return self._sources.blames.result(
+                life_call(place.lake, place.schema, place.name, row_id, self.at if at is None else at)
+            )
 
     def diff(
         self,

@@ -95,6 +95,7 @@ def facts(result: Result) -> str:
     ]
     if info.placement is not None and (info.files_total or not info.placement.is_here):
         parts.append(str(info.placement))
+    parts += info.remarks
     return DOT.join(parts)
 
 

@@ -391,3 +391,21 @@ def test_revert(lake: str, capsys: pytest.CaptureFixture[str]):
     with dl.connect(f"ducklake:{lake}", engine="duckdb") as session:
         assert session.sql("SELECT s FROM t WHERE i = 2").fetchall() == [("b",)]
         assert session.snapshots()[-1].message == "undo"
+
+
+def test_blame_prints_who_set_the_cells(lake: str, capsys: pytest.CaptureFixture[str]):
+    assert main(["blame", lake, "t", "--where", "i = 2", "--columns", "s", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["row_id"], row["column"], row["value"], row["previous"], row["snapshot_id"]) == (
+        1,
+        "s",
+        "x\x1b[31m",
+        "b",
+        3,
+    )
+    assert main(["blame", lake, "t", "--at", "-1"]) == 0
+    *rows, footer = capsys.readouterr().out.splitlines()
+    assert (len(rows), footer.partition(" · ")[0]) == (7, "4 rows")
+    assert footer.endswith("snapshot 2")
+    assert main(["blame", lake, "t", "--where", "q = 2"]) == 2
+    assert 'no column "q"' in capsys.readouterr().err

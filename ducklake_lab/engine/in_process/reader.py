@@ -5,18 +5,19 @@ It reads little: files of object stores are fetched whole, through the common ac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ducklake_lab.files.duckdb_query import marked_positions
 from ducklake_lab.files.reader import read_files, schema_of
+from ducklake_lab.model.positions import Positions
 from ducklake_lab.model.staged import FILE_ID, FILE_INDEX, FILE_NAME, POSITION, ROW_ID, SNAPSHOT_ID
 from ducklake_lab.scan.plan import DeletedRows, ScanPlan
 from ducklake_lab.scan.positions import (
     check_files,
-    deleted_positions,
     distinct_files,
     distinct_paths,
     newly_deleted_positions,
@@ -27,8 +28,13 @@ _storage = Storage()
 _LOCATION = pa.schema([(FILE_NAME, pa.string()), (FILE_INDEX, pa.uint64())])
 
 
-def read(plan: ScanPlan, *, virtual: bool = False, located: bool = False) -> pa.Table:
+def read(
+    plan: ScanPlan, *, virtual: bool = False, located: bool = False, only: Mapping[int, Positions] | None = None
+) -> pa.Table:
     """Returns the rows of a plan with the table's columns, then on request the virtual columns, then the row locations.
+
+    Args:
+        only: the positions to read of each file, by its id; None for those that are not deleted.
 
     Raises:
         DataFileError: a file of the plan is missing or unreadable.
@@ -40,7 +46,14 @@ def read(plan: ScanPlan, *, virtual: bool = False, located: bool = False) -> pa.
     if plan.files:
         check_files(plan.files)
         parts += [
-            read_files(plan.columns, files, deleted_positions(files, _storage), virtual, time_zone=plan.time_zone)
+            read_files(
+                plan.columns,
+                files,
+                marked_positions(files, only),
+                virtual,
+                keep_deleted=only is not None,
+                time_zone=plan.time_zone,
+            )
             for files in distinct_paths(plan.files)
         ]
     if plan.inlined is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.session.functions import (
     adding,
+    blame,
     cleanup,
     feed,
     files,
@@ -17,11 +18,23 @@ from ducklake_lab.session.functions import (
     restore,
     snapshots,
 )
+from ducklake_lab.session.functions.blame import BlameCall, LifeCall
 from ducklake_lab.session.functions.feed import FeedCall
 from ducklake_lab.session.functions.registry import Call, Columns, Function, Functions, arrow_schema
 from ducklake_lab.session.transactions.transactions import Transactions
 
-__all__ = ["FUNCTIONS", "Call", "Columns", "FeedCall", "Function", "Functions", "arrow_schema", "functions_of"]
+__all__ = [
+    "FUNCTIONS",
+    "BlameCall",
+    "Call",
+    "Columns",
+    "FeedCall",
+    "Function",
+    "Functions",
+    "LifeCall",
+    "arrow_schema",
+    "functions_of",
+]
 
 _FAMILIES = (
     adding.FUNCTIONS,
@@ -33,6 +46,7 @@ _FAMILIES = (
     maintenance.FUNCTIONS,
     cleanup.FUNCTIONS,
     restore.FUNCTIONS,
+    blame.FUNCTIONS,
 )
 
 

@@ -51,6 +51,7 @@ class RunInfo:
         reads: the tables of lakes that are read, and the views and macros in between, without duplicates.
         wrote: whether a statement of the text may have changed something.
         pinned: the names of snapshots that lakes were pinned at when they were read, by the entry of `snapshots`.
+        remarks: further facts about the rows.
     """
 
     snapshots: list[tuple[str, int]] = field(default_factory=list)
@@ -65,6 +66,7 @@ class RunInfo:
     reads: list[EntryRead] = field(default_factory=list)
     wrote: bool = False
     pinned: dict[tuple[str, int], str] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
 
     def read(self, lake: Lake, read: EntryRead) -> None:
         """Notes an entry that is read, and its snapshot."""

@@ -32,8 +32,9 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.metadata_aggregates import digest
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.scan.planner import plan_scan
-from ducklake_lab.session.functions import FeedCall, functions_of
+from ducklake_lab.session.functions import BlameCall, FeedCall, LifeCall, functions_of
 from ducklake_lab.session.rows import logs
+from ducklake_lab.session.rows.blame import Blames
 from ducklake_lab.session.rows.feed import plan_call
 from ducklake_lab.session.rows.join_pruning import implied
 from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable, MetadataTable, SystemListing
@@ -63,6 +64,7 @@ class Sources:
 
     Attributes:
         names: resolves names in SQL.
+        blames: answers who set the cells of rows.
     """
 
     def __init__(self, transactions: Transactions, engine: SparkEngine, database: SessionDatabase) -> None:
@@ -72,6 +74,7 @@ class Sources:
         self.names = NameResolver(
             lakes, database, functions_of(transactions, engine), self.run, self.columns, engine.temporary_view
         )
+        self.blames = Blames(lakes, engine, self.query)
         self._scans: dict[Hashable, Scan] = {}
 
     # Rows
@@ -410,6 +413,8 @@ class Sources:
             answer = self.names.functions.evaluate(
                 name.catalog, name.schema, name.name, args, self.names.values(source.kwargs), effects=effects
             )
+            if isinstance(answer, BlameCall | LifeCall):
+                return InMemory(self.blames.result(answer).carried())
             if not isinstance(answer, FeedCall):
                 return InMemory(answer)
             return plan_call(self._lakes, answer, info, virtual=source.virtual)

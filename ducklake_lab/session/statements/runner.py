@@ -13,7 +13,7 @@ from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.maintenance import checkpoint
 from ducklake_lab.model.quoting import quote_identifier, quoted_path
-from ducklake_lab.session.functions import FeedCall
+from ducklake_lab.session.functions import BlameCall, FeedCall, LifeCall
 from ducklake_lab.session.names.secrets import Secrets
 from ducklake_lab.session.rows import logs
 from ducklake_lab.session.rows.feed import feed_result
@@ -282,6 +282,8 @@ class Statements:
         answer = self._sources.names.functions.evaluate(
             name.catalog, name.schema, name.name, args, kwargs, effects="run"
         )
+        if isinstance(answer, BlameCall | LifeCall):
+            return self._sources.blames.result(answer)
         if isinstance(answer, FeedCall):
             return feed_result(self._lakes, answer, self._engine)
         return Result(InMemory(answer), engine=self._engine)

@@ -130,6 +130,20 @@ def test_options_restore_maintain_and_explain_on_a_real_lake(shell: InteractiveS
         run("%ducklake revert 2 --rows a")
 
 
+def test_blame_and_life_name_the_cell_that_ran(shell: InteractiveShell, run: Run, tmp_path: Path):
+    ducklake_lab.load_ipython_extension(shell)
+
+    run(f"%ducklake connect ducklake:{tmp_path}/lake.ducklake")
+    run("%%ducklake\nCREATE TABLE t (i INTEGER, s VARCHAR); INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+    run("%%ducklake --message fix\nUPDATE t SET s = 'c' WHERE i = 2")
+    blamed = run('%ducklake blame t --where "i = 2" --columns i,s')
+    assert [row[1:5] for row in blamed.fetchall()] == [("i", "2", None, 2), ("s", "c", "b", 3)]
+    assert [row[7:9] for row in blamed.fetchall()][1] == ("fix", "UPDATE t SET s = 'c' WHERE i = 2")
+    assert [row[1:5] for row in run("%ducklake blame t --at 2 --columns s").fetchall()][1] == ("s", "b", None, 2)
+    assert [row[:2] for row in run("%ducklake life t 1").fetchall()] == [(2, "insert"), (3, "update")]
+    assert [row[:2] for row in run("%ducklake life t 1 --at 2").fetchall()] == [(2, "insert")]
+
+
 def test_a_cell_may_show_a_grid(shell: InteractiveShell, run: Run, tmp_path: Path):
     ducklake_lab.load_ipython_extension(shell)
 

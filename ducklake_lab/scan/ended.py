@@ -1,0 +1,158 @@
+"""Finds data files and inlined rows that may hold versions of some rows, by row ids and by snapshots."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import sqlalchemy as sa
+
+from ducklake_lab.catalog import inlined, versions
+from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.files import among, read_data_files, read_delete_files
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.tables import one_of
+from ducklake_lab.model.entries import Column
+from ducklake_lab.model.files import DataFile, DeleteFile
+from ducklake_lab.scan.endings import Endings, InlinedDeletes
+from ducklake_lab.scan.plan import DeletedRows, ScanFile
+
+#: An open catalog.
+Connection = sa.Connection
+_EVER = 1 << 61
+#: Ids that are listed in the text of a query, instead of the range they lie in.
+_LISTED = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class EndedFiles:
+    """Data files with rows that end at some snapshots.
+
+    Attributes:
+        folder: of the table.
+        snapshots: those snapshots.
+        files: by file id.
+        deletes: all delete files of each file, by its id.
+        positions: all inlined deletions from each file, likewise.
+    """
+
+    folder: str
+    snapshots: frozenset[int]
+    files: Sequence[DataFile]
+    deletes: Mapping[int, Sequence[DeleteFile]]
+    positions: Mapping[int, InlinedDeletes]
+
+    def endings(self, files: Iterable[DataFile]) -> tuple[list[ScanFile], list[DeletedRows]]:
+        """Return the files that the snapshots dropped, and the rows that they deleted from files."""
+        return Endings(self.folder, self.snapshots.__contains__).of(files, self.deletes, self.positions)
+
+
+def read_ended(
+    lake: Lake, connection: sa.Connection, table_id: int, folder: str, snapshots: Collection[int]
+) -> EndedFiles:
+    """Read the data files of a table of which rows may end at some snapshots."""
+    f, d = t.data_file, t.delete_file
+    first, last = min(snapshots), max(snapshots)
+    positions = inlined.read_deletes(connection, lake.database, table_id, last)
+    ids = {file_id for file_id, found in positions.items() if any(begin in snapshots for _, begin in found)}
+    # a delete file with the snapshots of its deletions may have later ones than its own
+    named = sa.or_(sa.and_(d.c.partial_max.is_not(None), d.c.partial_max >= first), f.c.partial_max.is_not(None))
+    deletes = (
+        sa.select(d.c.data_file_id)
+        .join(f, sa.and_(f.c.data_file_id == d.c.data_file_id, f.c.table_id == table_id))
+        .where(
+            d.c.table_id == table_id,
+            d.c.begin_snapshot <= last,
+            sa.or_(one_of(connection, d.c.begin_snapshot, snapshots), named),
+        )
+    )
+    ids.update(connection.scalars(deletes))
+    dropped = one_of(connection, f.c.end_snapshot, snapshots)
+    wanted = sa.or_(dropped, one_of(connection, f.c.data_file_id, ids)) if ids else dropped
+    files = read_data_files(connection, table_id, sa.and_(wanted, f.c.begin_snapshot < last))
+    by_file: dict[int, list[DeleteFile]] = defaultdict(list)
+    if files:
+        of_files = among(d.c.data_file_id, [file.data_file_id for file in files])
+        for delete in read_delete_files(connection, table_id, sa.and_(of_files, d.c.begin_snapshot <= last)):
+            by_file[delete.data_file_id].append(delete)
+    return EndedFiles(folder, frozenset(snapshots), files, by_file, positions)
+
+
+@dataclass(frozen=True, slots=True)
+class FilesOfRow:
+    """Data files with all deletions from them.
+
+    Attributes:
+        files, deletes, positions: as in `EndedFiles`.
+    """
+
+    files: Sequence[DataFile]
+    deletes: Mapping[int, Sequence[DeleteFile]]
+    positions: Mapping[int, InlinedDeletes]
+
+
+def read_anchors(lake: Lake, connection: sa.Connection, table_id: int, row_id: int, up_to: int) -> FilesOfRow:
+    """Read the files begun by a snapshot that may have a row by their first row id, and those made of several snapshots."""
+    f = t.data_file.c
+    counted = sa.and_(f.row_id_start <= row_id, f.row_id_start + f.record_count > row_id)
+    wanted = sa.or_(counted, f.row_id_start.is_(None), f.partial_max.is_not(None))
+    return _with_deletes(lake, connection, table_id, sa.and_(wanted, f.begin_snapshot <= up_to))
+
+
+def read_begun(lake: Lake, connection: sa.Connection, table_id: int, first: int, last: int) -> FilesOfRow:
+    """Read the files of one snapshot each that begin between two snapshots, both inclusive."""
+    f = t.data_file.c
+    own = sa.and_(f.row_id_start.is_not(None), f.partial_max.is_(None), f.mapping_id.is_(None))
+    return _with_deletes(lake, connection, table_id, sa.and_(own, f.begin_snapshot.between(first, last)))
+
+
+def _with_deletes(
+    lake: Lake, connection: sa.Connection, table_id: int, condition: sa.ColumnElement[bool]
+) -> FilesOfRow:
+    d = t.delete_file.c
+    files = read_data_files(connection, table_id, condition)
+    by_file: dict[int, list[DeleteFile]] = defaultdict(list)
+    if not files:
+        return FilesOfRow(files, by_file, {})
+    of_files = among(d.data_file_id, [file.data_file_id for file in files])
+    for delete in read_delete_files(connection, table_id, of_files):
+        by_file[delete.data_file_id].append(delete)
+    positions = inlined.read_deletes(connection, lake.database, table_id, _EVER)
+    return FilesOfRow(files, by_file, positions)
+
+
+def read_inlined_versions(
+    lake: Lake,
+    connection: sa.Connection,
+    table_id: int,
+    columns: Sequence[Column],
+    row_ids: npt.NDArray[np.int64],
+    *,
+    up_to: int,
+) -> pa.Table | None:
+    """Read the inlined versions of some rows, perhaps of others too, that began by a snapshot.
+
+    Returns:
+        As `inlined.read_rows` with ends; None where there are none.
+    """
+    row_id, begin, _ = versions.of(connection).inlined_columns
+    condition = f"{begin} <= {up_to:d} AND {_within(row_id, row_ids)}"
+    return inlined.read_rows(
+        connection,
+        lake.database,
+        table_id,
+        columns,
+        condition,
+        with_ends=True,
+        time_zone=lake.session.time_zone(),
+    )
+
+
+def _within(name: str, ids: npt.NDArray[np.int64]) -> str:
+    if len(ids) > _LISTED:
+        return f"{name} BETWEEN {int(ids.min()):d} AND {int(ids.max()):d}"
+    return f"{name} IN ({', '.join(f'{one:d}' for one in ids.tolist())})"
