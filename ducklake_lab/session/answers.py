@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ducklake_lab.catalog.lake import Lake
@@ -47,6 +47,7 @@ def compare_answers(
                 f"The answer at snapshot {snapshot.snapshot_id} has more than {MOST_ROWS:,} rows, too many to compare here; "
                 "aggregate them, or diff the table."
             )
+        check_reads(lake, {alias for alias, _ in result.info.snapshots})
         found.append(Answer(info_of(lake, snapshot.snapshot_id), rows, hints.grouped, hints.computed))
     return diff_answers(query, found[0], found[1], key=key, time_zone=lake.session.time_zone())
 
@@ -62,6 +63,15 @@ def only_query(text: str, params: Mapping[str, object] | None) -> op.Query:
     if not isinstance(operation, op.Query):
         raise UsageError("Only the answers of one query are compared; write one SELECT.")
     return operation
+
+
+def check_reads(lake: Lake, aliases: Collection[str]) -> None:
+    """Raises UsageError where a query reads other lakes alone, whose snapshots are not those that are meant."""
+    if aliases and lake.alias not in aliases:
+        raise UsageError(
+            f"The query reads {', '.join(sorted(aliases))}, and the snapshots are those of the lake in use, {lake.alias}; "
+            f"USE {sorted(aliases)[0]} first."
+        )
 
 
 def info_of(lake: Lake, snapshot_id: int) -> SnapshotInfo:

@@ -28,7 +28,7 @@ from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.changed_snapshots import changing_snapshots, next_known, plan_relevant
-from ducklake_lab.session.answers import only_query
+from ducklake_lab.session.answers import check_reads, only_query
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.read_states import At
 from ducklake_lab.session.rows.join_pruning import condition_sql, paths_of
@@ -178,6 +178,7 @@ class AnswerHistory:
                 "The answer of this query differs by run, as that of random() or now() does; ask one that depends on the "
                 "lake alone."
             )
+        check_reads(self._lake, {rows.lake.alias for s in plan.sources if isinstance(rows := s.rows, LakeTable)})
         reads, more = [], False
         for source in plan.sources:
             rows = source.rows

@@ -173,3 +173,55 @@ def test_secrets_of_a_query_are_not_shown(session: dl.Session) -> None:
         with pytest.raises(dl.DuckLakeError) as error:
             ask(query.format("hunter22") + " WHER x = 1 1", 1, 4)
         assert "hunter22" not in str(error.value) and error.value.__cause__ is None
+
+
+def test_snapshots_are_those_of_the_lake_in_use(session: dl.Session, tmp_path: Path) -> None:
+    session.attach(f"ducklake:{tmp_path}/other.ducklake", alias="other")
+    session.sql("CREATE TABLE other.o AS SELECT 1 AS i")
+    for ask in (session.compare, session.when):
+        with pytest.raises(dl.UsageError, match="the snapshots are those of the lake in use, lake; USE other first"):
+            ask("SELECT sum(i) FROM other.o", 1, 2)
+    joined = "SELECT count(*) AS n FROM t JOIN other.o AS o ON t.i >= o.i"
+    assert session.compare(joined, 1, 2).rows()[0].steps == {"n": -10}
+    assert [row[0] for row in session.when(joined, 1, 3).fetchall()] == [1, 2, 3]
+    session.use("other")
+    assert session.compare("FROM o", 1).is_empty
+
+
+#: A value of each kind that an answer may have, and another one.
+VALUES = {
+    "INTERVAL": ("INTERVAL 1 DAY", "INTERVAL 2 MONTH"),
+    "TIME": ("TIME '10:00:00'", "TIME '10:00:00.000001'"),
+    "TIMETZ": ("'10:00:00+01'::TIMETZ", "'10:00:00+02'::TIMETZ"),
+    "TIMESTAMPTZ": ("'2020-01-01 00:00:00+00'::TIMESTAMPTZ", "'2020-01-01 00:00:00.1+00'::TIMESTAMPTZ"),
+    "TIMESTAMP_NS": ("'2020-01-01'::TIMESTAMP_NS", "'2020-01-01 00:00:00.000000001'::TIMESTAMP_NS"),
+    "UUID": ("'eeccb8c5-9943-b2bb-bb5e-222f4e14b687'::UUID", "'eeccb8c5-9943-b2bb-bb5e-222f4e14b688'::UUID"),
+    "JSON": ("""'{"a": 1}'::JSON""", """'{"a": 2}'::JSON"""),
+    "BLOB": ("'a'::BLOB", "'b'::BLOB"),
+    "HUGEINT": ("170141183460469231731687303715884105727::HUGEINT", "-1::HUGEINT"),
+    "UBIGINT": ("0::UBIGINT", "18446744073709551615::UBIGINT"),
+    "DECIMAL": (
+        "99999999999999999999999999999999999999::DECIMAL(38)",
+        "-99999999999999999999999999999999999999::DECIMAL(38)",
+    ),
+    "DOUBLE": ("'nan'::DOUBLE", "'-inf'::DOUBLE"),
+    "STRUCT": ("{'a': [1, NULL]}", "{'a': [1, 2]}"),
+    "MAP": ("MAP {'a': 1}", "MAP {'a': 2}"),
+    "ENUM": ("'a'::ENUM('a', 'b')", "'b'::ENUM('a', 'b')"),
+    "VARIANT": ("1::VARIANT", "2::VARIANT"),
+    "BIT": ("'101'::BIT", "'100'::BIT"),
+    "BOOLEAN": ("true", "NULL::BOOLEAN"),
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+def test_values_of_all_kinds(session: dl.Session, kind: str) -> None:
+    one, other = VALUES[kind]
+    query = f"SELECT i, CASE WHEN (SELECT count(*) FROM t) = 40 THEN {one} ELSE {other} END AS v FROM t WHERE i < 2"
+    found = session.compare(query, 1, 2)
+    assert (found.key, found.summary.updated, found.summary.unchanged) == (("i",), 2, 0)
+    assert found.to_html() and found.to_json()
+    assert session.compare(query, 2, 3).summary.updated == 0
+    assert [row[0] for row in session.when(query, 1, 3).fetchall()] == [1, 2]
+    alone = f"SELECT CASE WHEN count(*) = 40 THEN {one} ELSE {other} END AS v FROM t"
+    assert len(session.when(alone, 1, 3)) == 2 and len(session.compare(alone, 1, 2).rows()) == 1
