@@ -92,7 +92,7 @@ export class Marks implements IDisposable {
         return;
       }
       this._watching = window.setTimeout(again, AGAIN * 1000);
-      this._link.ask('watch', { seconds: WATCH }).catch(() => undefined); // the kernel is gone, as the link's state says
+      this._link.ask('watch', { seconds: WATCH }).catch((error: Error) => this._warn(error));
     };
     again();
     // what happened before it watches
@@ -223,15 +223,23 @@ export class Marks implements IDisposable {
       const answer = await this._link.ask('moved_on', { reads: reads as any });
       asked.forEach(([key], at) => this._answers.set(key, answer.reads[at]));
     } catch (error) {
-      if (this._link.state === 'ready') {
-        console.warn(`DuckLake: ${(error as Error).message}`);
-      }
+      this._warn(error as Error);
+      // what was known may have changed
+      asked.forEach(([key]) => this._answers.set(key, { known: false, reason: (error as Error).message }));
+      this._isOld = true;
       return;
     } finally {
       this._isAsking = false;
     }
     if (this._isOld || [...this._comparable.keys()].some(key => !this._answers.has(key))) {
       this._later();
+    }
+  }
+
+  private _warn(error: Error): void {
+    // a kernel that is gone changes the link's state
+    if (this._link.state === 'ready') {
+      console.warn(`DuckLake: ${error.message}`);
     }
   }
 
