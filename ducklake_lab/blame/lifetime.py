@@ -11,7 +11,7 @@ import pyarrow as pa
 from ducklake_lab.blame.versions import Versions
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.model.files import DataFile
-from ducklake_lab.scan.ended import FilesOfRow
+from ducklake_lab.scan.ended import FilesOfRow, seems_late
 from ducklake_lab.scan.positions import read_deletions
 from ducklake_lab.storage import Storage
 
@@ -24,11 +24,13 @@ class _Version:
 
     Attributes:
         counted: its file counts row ids from the first, so that the row was inserted there.
+        may_seem_late: it may have ended earlier; see `EndedFiles`.
     """
 
     began: int
     ended: int | None
     counted: bool = False
+    may_seem_late: bool = False
 
 
 def versions_of_row(versions: Versions, row_id: int) -> pa.Table:
@@ -58,8 +60,10 @@ class _Lifetime:
                 self._search(first + 1, last)
         schema = self._versions.schema(self._places, ended=True)
         rows = pa.concat_tables(self._parts) if self._parts else schema.empty_table()
+        # one version of a row ends where the next begins, at the latest
         return engine.evaluate(
-            "SELECT * FROM rows QUALIFY row_number() OVER (PARTITION BY began ORDER BY ended NULLS FIRST) = 1 ORDER BY began",
+            "SELECT * REPLACE (least(ended, lead(began) OVER (ORDER BY began)) AS ended) FROM ("
+            "FROM rows QUALIFY row_number() OVER (PARTITION BY began ORDER BY ended NULLS FIRST) = 1) ORDER BY began",
             {"rows": rows},
         )
 
@@ -73,8 +77,9 @@ class _Lifetime:
             yield 0, found[0].began - 1
         for version, after in zip(found, [*found[1:], None], strict=True):
             until = after.began - 1 if after is not None else self._versions.at
-            if version.ended is not None and version.ended <= until:
-                yield version.ended, until
+            ended = version.began + 1 if version.may_seem_late else version.ended
+            if ended is not None and ended <= until:
+                yield ended, until
 
     def _search(self, first: int, last: int) -> bool:
         """Adds versions from files that begin in a range of snapshots; whether there was one."""
@@ -85,7 +90,7 @@ class _Lifetime:
     def _add_inlined(self) -> None:
         rows = self._versions.inlined_of(self._row_id, self._places)
         if rows is not None:
-            self._keep(rows, frozenset())
+            self._keep(rows)
 
     def _add(self, files: FilesOfRow) -> None:
         found = self._versions.positions_of(files.files, self._row_id)
@@ -105,11 +110,12 @@ class _Lifetime:
             "ON p.began = c.began",
             {"cells": cells, "found": found},
         )
-        self._keep(rows, counted)
+        late = {began for file, _, began in placed if any(map(seems_late, files.deletes.get(file.data_file_id, ())))}
+        self._keep(rows, counted, late)
 
-    def _keep(self, rows: pa.Table, counted: Collection[int]) -> None:
+    def _keep(self, rows: pa.Table, counted: Collection[int] = (), late: Collection[int] = ()) -> None:
         for began, ended in zip(*(rows.column(name).to_pylist() for name in ("began", "ended")), strict=True):
-            self._found.append(_Version(began, ended, began in counted))
+            self._found.append(_Version(began, ended, began in counted, ended is not None and began in late))
         self._parts.append(rows.cast(self._versions.schema(self._places, ended=True)))
 
     def _end(self, file: DataFile, position: int, files: FilesOfRow) -> int | None:

@@ -103,13 +103,15 @@ class Versions:
         with self._lake.connect() as connection:
             ended = read_ended(self._lake, connection, self._table.table_id, self._folder, wanted)
         near = [file for file in ended.files if _counts_one(file, wanted)]
-        parts.append(self._matching(ended, near, left, places))
-        left = _without(left, parts[-1])
+        in_files = self._matching(ended, near, left, places)
+        if not ended.may_seem_late:
+            left = _without(left, in_files)
         if left.num_rows:
             names = {file.data_file_id for file in near}
             far = [file for file in ended.files if file.data_file_id not in names]
-            parts.append(self._matching(ended, self.with_row_ids(far), left, places))
-        return pa.concat_tables(parts)
+            found = self._matching(ended, self.with_row_ids(far), left, places)
+            in_files = self._newest(pa.concat_tables([in_files, found]), places)
+        return pa.concat_tables([*parts, in_files])
 
     # Versions of one row
 
@@ -182,13 +184,17 @@ class Versions:
         self._lake.check_data_path(file.path for file in plan.files)
         found = changes.removed(plan, None).query(
             f"SELECT r.{ROW_ID} AS row_id, r.{FILE_ID} AS file_id, r.{POSITION} AS position FROM rows AS r "
-            f"JOIN pending AS p ON r.{ROW_ID} = p.row_id AND r.{SNAPSHOT_ID} = p.began",
+            f"JOIN pending AS p ON r.{ROW_ID} = p.row_id AND r.{SNAPSHOT_ID} {'>=' if ended.may_seem_late else '='} p.began",
             pending=InMemory(wanted),
         )
         cells = self.cells(files, found.arrow(), places)
         # a version that began with its end was in no snapshot
         successors = pc.index_in(cells.column("row_id"), value_set=wanted.column("row_id").combine_chunks())
         cells = cells.filter(pc.less(cells.column("began"), wanted.column("began").take(successors)))
+        return self._newest(cells, places)
+
+    def _newest(self, cells: pa.Table, places: Sequence[int]) -> pa.Table:
+        """Returns the newest version of each row."""
         if len(pc.unique(cells.column("row_id"))) == cells.num_rows:
             return cells
         return engine.evaluate(

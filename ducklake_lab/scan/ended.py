@@ -17,7 +17,7 @@ from ducklake_lab.catalog.files import among, read_data_files, read_delete_files
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.tables import one_of
 from ducklake_lab.model.entries import Column
-from ducklake_lab.model.files import DataFile, DeleteFile
+from ducklake_lab.model.files import VECTOR_FORMAT, DataFile, DeleteFile
 from ducklake_lab.scan.endings import Endings, InlinedDeletes
 from ducklake_lab.scan.plan import DeletedRows, ScanFile
 
@@ -32,12 +32,16 @@ _LISTED = 1000
 class EndedFiles:
     """Data files with rows that end at some snapshots.
 
+    The reference takes a deletion vector that another replaces out of the catalog: the later one seems to have deleted the
+    rows of both. With such vectors a row may end earlier than it seems.
+
     Attributes:
         folder: of the table.
-        snapshots: those snapshots.
+        snapshots: those snapshots, and those of later deletion vectors.
         files: by file id.
         deletes: all delete files of each file, by its id.
         positions: all inlined deletions from each file, likewise.
+        may_seem_late: there are deletion vectors.
     """
 
     folder: str
@@ -45,6 +49,7 @@ class EndedFiles:
     files: Sequence[DataFile]
     deletes: Mapping[int, Sequence[DeleteFile]]
     positions: Mapping[int, InlinedDeletes]
+    may_seem_late: bool
 
     def endings(self, files: Iterable[DataFile]) -> tuple[list[ScanFile], list[DeletedRows]]:
         """Return the files that the snapshots dropped, and the rows that they deleted from files."""
@@ -66,8 +71,10 @@ def read_ended(
         .join(f, sa.and_(f.c.data_file_id == d.c.data_file_id, f.c.table_id == table_id))
         .where(
             d.c.table_id == table_id,
-            d.c.begin_snapshot <= last,
-            sa.or_(one_of(connection, d.c.begin_snapshot, snapshots), named),
+            sa.or_(
+                sa.and_(d.c.begin_snapshot <= last, sa.or_(one_of(connection, d.c.begin_snapshot, snapshots), named)),
+                sa.and_(d.c.begin_snapshot > first, d.c.format == VECTOR_FORMAT),
+            ),
         )
     )
     ids.update(connection.scalars(deletes))
@@ -77,9 +84,18 @@ def read_ended(
     by_file: dict[int, list[DeleteFile]] = defaultdict(list)
     if files:
         of_files = among(d.c.data_file_id, [file.data_file_id for file in files])
-        for delete in read_delete_files(connection, table_id, sa.and_(of_files, d.c.begin_snapshot <= last)):
+        known = sa.or_(d.c.begin_snapshot <= last, d.c.format == VECTOR_FORMAT)
+        for delete in read_delete_files(connection, table_id, sa.and_(of_files, known)):
             by_file[delete.data_file_id].append(delete)
-    return EndedFiles(folder, frozenset(snapshots), files, by_file, positions)
+    vectors = {
+        d.begin_snapshot for found in by_file.values() for d in found if seems_late(d) and d.begin_snapshot >= first
+    }
+    return EndedFiles(folder, frozenset({*snapshots, *vectors}), files, by_file, positions, bool(vectors))
+
+
+def seems_late(delete: DeleteFile) -> bool:
+    """Whether rows may have been deleted before the delete file that names them; see `EndedFiles`."""
+    return delete.format == VECTOR_FORMAT and delete.partial_max is None
 
 
 @dataclass(frozen=True, slots=True)
