@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import ducklake_lab as dl
@@ -27,21 +28,21 @@ def run(folder: Path, rounds: int, *, rows: int = ROWS) -> Iterator[Comparison]:
         )
         ours, theirs = [], []
         for number in range(rounds + 1):
-            theirs.append(_seconds(lambda number=number: _update(session, number)))
+            theirs.append(_seconds(partial(_update, session, number)))
             made = session.current_snapshot().snapshot_id
-            ours.append(_seconds(lambda made=made: session.revert(made)))
+            ours.append(_seconds(partial(session.revert, made)))
         name = f"revert of an UPDATE of {CHANGED:,} of {rows:,} rows"
         yield Comparison(name, "the UPDATE", ours[1:], theirs[1:])
         made_at: list[int] = []
         theirs = []
         for number in range(rounds + 1):
-            theirs.append(_seconds(lambda number=number: _update(session, number, number)))
+            theirs.append(_seconds(partial(_update, session, number, number)))
             made_at.append(session.current_snapshot().snapshot_id)
         for number in range(50):
             session.sql(
                 f"INSERT INTO t SELECT i, 'late', 0, DATE '2025-01-01' FROM range({number * 1000}, {number * 1000 + 1000}) r(i)"
             )
-        ours = [_seconds(lambda at=at: session.revert(at)) for at in made_at]
+        ours = [_seconds(partial(session.revert, at)) for at in made_at]
         yield Comparison(f"{name}, 50 snapshots later", "the UPDATE", ours[1:], theirs[1:])
 
 

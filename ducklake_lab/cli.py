@@ -348,7 +348,7 @@ def _lake_diff(session: Session, given: argparse.Namespace, newest: int) -> int:
     if given.html:
         diff.to_html(given.html)
     lines = [
-        f"{diff.lake}  snapshot {diff.start.snapshot_id} → {diff.end.snapshot_id}",
+        f"{diff.lake}  snapshot {diff.start.snapshot_id} → {diff.end.snapshot_id if diff.end else 'uncommitted'}",
         f"{diff.unchanged:,} tables unchanged",
         *map(repr, diff),
     ]
