@@ -10,7 +10,7 @@ from benchmarks.measure import Comparison, compare
 
 SNAPSHOTS, ROWS, CHANGES, QUERIES = 1_000, 6_000_000, 10, 15
 
-#: Statistics prove most snapshots, or only the rows do: texts are of all kinds in each file.
+#: Statistics prove most snapshots, or only the rows do: each file has texts of all kinds.
 _QUERIES = {
     "statistics": "SELECT count(*), sum(v) FROM t WHERE day BETWEEN {first} AND {last}",
     "rows": "SELECT count(*), sum(v) FROM t WHERE kind = 'kind 5x'",
