@@ -85,7 +85,7 @@ def _python() -> str:
     text = "# Python\n\n`import ducklake_lab as dl`. "
     text += "Importing it loads neither Spark nor pandas; each comes when it is first used.\n\n"
     text += _callable("dl.connect", dl.connect, 2)
-    for cls in (dl.Session, dl.TableHandle, dl.Result, dl.Diff, dl.LakeDiff, TableDiff, Appender):
+    for cls in (dl.Session, dl.TableHandle, dl.Result, dl.Diff, dl.AnswerDiff, dl.LakeDiff, TableDiff, Appender):
         text += f"## {cls.__name__}\n\n{_doc(cls)}\n\n"
         for name, member in sorted(_members(cls).items()):
             if isinstance(member, property):

@@ -13,11 +13,13 @@ from ducklake_lab.errors import *  # noqa: F403 - the whole tree is public
 from ducklake_lab.version import __version__
 
 if TYPE_CHECKING:
+    from ducklake_lab.diff.answers import AnswerDiff
     from ducklake_lab.diff.diff import Diff
     from ducklake_lab.diff.lake import LakeDiff
     from ducklake_lab.session import Result, Session, TableHandle, connect, spark_catalog
 
 _LAZY = {
+    "AnswerDiff": "ducklake_lab.diff.answers",
     "Diff": "ducklake_lab.diff.diff",
     "LakeDiff": "ducklake_lab.diff.lake",
     "Result": "ducklake_lab.session",
@@ -54,6 +56,7 @@ for _name, _target in {
     hooks.register(_name, _target)
 
 __all__ = [
+    "AnswerDiff",
     "Diff",
     "LakeDiff",
     "Result",

@@ -46,7 +46,8 @@ class AnswerDiff(RowDiff):
     """Difference of a query's answers at two snapshots; it stays as it was computed.
 
     Rows are paired by `key`. Without a key, answers of one row are that row before and after; of others, equal rows are
-    left out, as often as both have them, and the rest was deleted or inserted. Changed numbers have their `steps`.
+    left out, as often as both have them, and the rest was deleted or inserted. Changed numbers have their `steps`: the
+    later value minus the earlier one.
 
     Attributes:
         table: the query.
@@ -170,10 +171,10 @@ class Aligned:
 
     def key(self, grouped: Sequence[int], computed: Collection[int]) -> list[int]:
         """Places of columns that are unique in both answers: the grouped ones, or the first that are; [] without any."""
-        if max(side.num_rows for side in self.sides) <= 1:
-            return []
         if grouped and all(place in self._in_both for place in grouped) and self._is_unique(grouped):
             return list(grouped)
+        if max(side.num_rows for side in self.sides) <= 1:
+            return []
         usable = [
             place for place in self._in_both if place not in computed and _may_be_key(self.columns[place].data_type)
         ][:_TRIED]

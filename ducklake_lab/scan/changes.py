@@ -20,12 +20,13 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.model.changes import Change, parse_changes, rewritten_tables
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import DataFile, DeleteFile
+from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.column_history import check_encrypted, history_of
 from ducklake_lab.scan.endings import Endings, file_with
 from ducklake_lab.scan.plan import ChangePlan, DeletedRows, InlinedRows, ScanFile, ScanPlan
-from ducklake_lab.scan.planner import rows_up_to
+from ducklake_lab.scan.planner import matching_files, rows_up_to
 
 
 def compare(before: ScanPlan, after: ScanPlan) -> ChangePlan:
@@ -82,30 +83,44 @@ def _keys(rows: pa.Table) -> pa.Array:
 
 
 def plan_feed(
-    lake: Lake, connection: sa.Connection, state: CatalogState, table: Table, start: int, end: int
+    lake: Lake,
+    connection: sa.Connection,
+    state: CatalogState,
+    table: Table,
+    start: int,
+    end: int,
+    predicate: Predicate | None = None,
 ) -> ChangePlan:
     """Plans the change feed of a table for snapshots `start` to `end`, both inclusive.
 
     Rows come under the table's columns as of `state`; `_ducklake_snapshot_id` is the snapshot that made the change.
+
+    Args:
+        predicate: data files that hold no row for which it is true may be left out, with their deletions.
     """
-    return _Feed(lake, connection, state, table, start, end).plan()
+    return _Feed(lake, connection, state, table, start, end, predicate).plan()
 
 
 class _Feed:
     def __init__(
-        self, lake: Lake, connection: sa.Connection, state: CatalogState, table: Table, start: int, end: int
+        self,
+        lake: Lake,
+        connection: sa.Connection,
+        state: CatalogState,
+        table: Table,
+        start: int,
+        end: int,
+        predicate: Predicate | None,
     ) -> None:
-        self._lake, self._connection, self._table = lake, connection, table
+        self._lake, self._connection, self._table, self._predicate = lake, connection, table, predicate
         self._start, self._end = start, end
         self._folder = lake.folder(state, table)
         self._rewrites = self._rewriting_snapshots()
 
     def plan(self) -> ChangePlan:
         connection, table_id = self._connection, self._table.table_id
-        f, d = t.data_file, t.delete_file
-        data_files = {
-            file.data_file_id: file for file in read_data_files(connection, table_id, f.c.begin_snapshot <= self._end)
-        }
+        d = t.delete_file
+        data_files = {file.data_file_id: file for file in self._data_files()}
         delete_files: dict[int, list[DeleteFile]] = defaultdict(list)
         for delete in read_delete_files(connection, table_id, d.c.begin_snapshot <= self._end):
             delete_files[delete.data_file_id].append(delete)
@@ -119,6 +134,15 @@ class _Feed:
             removed=self._scan(removed, self._rows(f"{end} {within}", ended=True)),
             deleted=tuple(deleted),
         )
+
+    def _data_files(self) -> list[DataFile]:
+        """The data files of all snapshots up to the last, but those that the predicate rules out."""
+        present = t.data_file.c.begin_snapshot <= self._end
+        if self._predicate is None:
+            return read_data_files(self._connection, self._table.table_id, present)
+        versions_of = self._lake.column_versions(self._connection, self._table.table_id)
+        history = history_of(self._table.columns, versions_of)
+        return matching_files(self._lake, self._connection, self._table, self._predicate, present, history)
 
     def _rewriting_snapshots(self) -> set[int]:
         """Snapshots that rewrote files of the table, which changed no row, or dropped it."""

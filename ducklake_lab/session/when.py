@@ -27,7 +27,8 @@ from ducklake_lab.model.changes import parse_changes, rewritten_tables
 from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.types import DataType
-from ducklake_lab.scan.changed_snapshots import changing_snapshots, next_known, plan_relevant
+from ducklake_lab.scan.changed_snapshots import changing_snapshots, next_known
+from ducklake_lab.scan.changes import plan_feed
 from ducklake_lab.session.answers import check_reads, only_query
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.read_states import At
@@ -224,7 +225,7 @@ class AnswerHistory:
         lake, table = self._lake, read.table
         with self._lakes.statement(), lake.connect() as connection:
             state = lake.state(connection, lake.snapshot(connection, ids[-1]))
-            plan = plan_relevant(lake, connection, state, table, read.predicate, first + 1, ids[-1])
+            plan = plan_feed(lake, connection, state, table, first + 1, ids[-1], read.predicate)
         found = changing_snapshots(plan, ids)
         if read.predicate is None or len(found) <= _FEW or not exactly:
             return found

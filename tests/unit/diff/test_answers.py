@@ -86,6 +86,12 @@ def test_one_row_is_that_row(session: dl.Session) -> None:
     assert (gone.deleted, gone.inserted, gone.updated) == (1, 0, 0)
 
 
+def test_one_group_may_go_and_another_come(session: dl.Session) -> None:
+    query = "SELECT g, count(*) AS n FROM t GROUP BY g ORDER BY n DESC, g LIMIT 1"
+    found = session.compare(query, 1, 4).summary
+    assert (found.deleted, found.inserted, found.updated) == (1, 1, 0)
+
+
 def test_columns_that_differ(session: dl.Session) -> None:
     found = session.compare("FROM t", 4, 7, key=["I"])
     assert found.key == ("i",)
