@@ -59,6 +59,14 @@ def test_tables_are_made_and_change(uri: str, spark: SparkSession) -> None:
     assert _read(uri, "SELECT count(*), sum(v) FROM l.t") == [(100, 4950.0)]
 
 
+def test_rows_in_the_order_of_their_keys_make_few_files(uri: str, spark: SparkSession, tmp_path: Path) -> None:
+    rows = spark.range(0, 400, numPartitions=4).selectExpr("id", "id % 10 AS day")
+    _write(rows, uri, partitionBy="day")
+    assert len(list((tmp_path / "data").rglob("*.parquet"))) == 40
+    _write(rows.repartition("day"), uri, "overwrite")
+    assert _read(uri, "SELECT count(*) FROM ducklake_list_files('l', 't')") == [(10,)]
+
+
 def test_modes_and_keys_that_spark_refuses_of_a_data_source(uri: str, spark: SparkSession) -> None:
     for mode in ("error", "ignore"):
         with pytest.raises(Exception, match="cannot be written in the"):
