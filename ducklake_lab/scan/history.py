@@ -55,6 +55,8 @@ _INSERTS = {"inserted_into_table", "inlined_insert"}
 _DELETES = {"deleted_from_table", "inlined_delete"}
 #: Snapshots that are searched first for the last change of a table.
 _RECENT = 1000
+#: Reverted snapshots that a snapshot lists at most.
+_SHOWN = 5
 _MAINTENANCE = {"inline_flush", "flushed_inlined", "compacted_table", "merge_adjacent", "rewrite_delete"}
 
 
@@ -195,7 +197,7 @@ def _reverted(info: SnapshotInfo) -> Sequence[int]:
     """Return the snapshots that a snapshot's note lists as reverted."""
     text = info.commit_extra_info
     note = read(text) if text is not None and '"reverted"' in text else None
-    return note.reverted if note is not None else ()
+    return note.reverted[:_SHOWN] if note is not None else ()
 
 
 def _texts(
