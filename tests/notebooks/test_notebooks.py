@@ -16,7 +16,7 @@ from tests.notebooks.running import execute, execute_file, text_of
 pytestmark = pytest.mark.sampled(4)
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
-NAMES = ("time_travel", "undo", "spark_pipelines", "lake_health", "beside_duckdb")
+NAMES = ("time_travel", "undo", "who_broke_the_report", "spark_pipelines", "lake_health", "beside_duckdb")
 
 Shown = Callable[[str], str]
 
@@ -101,3 +101,15 @@ def test_undo_finds_who_and_takes_back_that_alone(tmp_path: Path) -> None:
     undone = int(re.findall(r"([\d,]+) updated", shown("undo"))[0].replace(",", ""))
     assert shown("commit").startswith("done") and "snapshot 5" in shown("commit")
     assert re.search(rf"bigint 0 {wrong - undone} 7499 1 row", shown("proof"))
+
+
+def test_who_broke_the_report_is_answered_and_taken_back(tmp_path: Path) -> None:
+    shown = run("who_broke_the_report", tmp_path)
+    assert re.search(r" 1 .* Ada orders of the quarter 106500\.00 3 .* Ben amounts of the south in euro 99600\.00 2 rows", shown("when"))
+    assert "2 updated 1 unchanged 3 cells changed" in shown("compare")
+    assert "103500.00 → 100050.00 (−3450.00) 3000 south" in shown("compare")
+    assert re.search(r"2 region coast west 4 \S+ \S+ Cleo the west is called coast", shown("blame"))
+    assert re.search(r"2 amount 10\.80 12\.00 3 \S+ \S+ Ben", shown("blame"))
+    assert "2,000 updated 7,100 unchanged 2,000 cells changed" in shown("preview")
+    assert "1 snapshot · reverted" in shown("revert")
+    assert "wrong bigint converted bigint renamed bigint 0 1000 3000" in shown("proof")
