@@ -60,10 +60,14 @@ class Branching:
 
         Raises:
             EntryNotFoundError: the lake has no such branch.
-            TransactionError: a transaction is open.
+            TransactionError: a transaction is open, or the lake is pinned.
         """
         self._check_between_transactions("switches")
         before = self._lakes.get()
+        if before.pinned is not None:
+            raise TransactionError(
+                f"The lake {before.title} is pinned at {before.pinned}; session.pin(None) or %ducklake pin --off unpins it."
+            )
         location = root_lake(before).lake.location if name is None else branch_location(before, name)
         options = replace(before.attach_options, data_path=None, override_data_path=False, create_if_not_exists=False)
         options = replace(options, snapshot_version=None, snapshot_time=None)

@@ -124,6 +124,10 @@ def test_refusals(session: dl.Session, uri: str) -> None:
         session.branch("other")
     with session.transaction(), pytest.raises(TransactionError, match="COMMIT or ROLLBACK"):
         session.switch("fix")
+    session.pin(1)
+    with pytest.raises(TransactionError, match="pinned at snapshot 1"):
+        session.switch("fix")
+    session.pin(None)
     session.switch("fix")
     with pytest.raises(UnsupportedFeatureError, match='"fix" is in use'):
         session.drop_branch("fix")
