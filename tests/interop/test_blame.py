@@ -5,9 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import duckdb
+import pytest
 
 import ducklake_lab as dl
 from tests.interop.comparing import attach, detach
+
+pytestmark = pytest.mark.sampled(2)
 
 
 def test_deletion_vectors_that_the_reference_replaced(

@@ -11,6 +11,8 @@ import pytest
 import ducklake_lab as dl
 from tests.interop.comparing import attach, detach, our_history, reference_history
 
+pytestmark = pytest.mark.sampled(2)
+
 #: Statements, each of which is one snapshot that is reverted, and what comes after it.
 STEPS = [
     ("ALTER TABLE t DROP COLUMN v", "UPDATE t SET n = 1 WHERE i < 5"),

@@ -12,6 +12,8 @@ import pytest
 import ducklake_lab as dl
 from tests.spark.catalogs import SparkLake, spark_lake
 
+pytestmark = pytest.mark.sampled(4)
+
 
 @pytest.fixture
 def lake(spark: Any, spark_jar: None, new_catalog: Callable[..., str]) -> Iterator[SparkLake]:

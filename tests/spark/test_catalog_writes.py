@@ -13,6 +13,8 @@ import ducklake_lab as dl
 from ducklake_lab.engine.placement import Limits
 from tests.spark.catalogs import SparkLake, spark_lake
 
+pytestmark = pytest.mark.sampled(4)
+
 
 @pytest.fixture
 def lake(spark: Any, spark_jar: None, new_catalog: Callable[..., str]) -> Iterator[SparkLake]:

@@ -12,6 +12,8 @@ from pyspark.sql import SparkSession
 import ducklake_lab as dl
 from ducklake_lab.spark.runtime import is_connect
 
+pytestmark = pytest.mark.sampled(3)
+
 #: Settings of users that the queries of this package need otherwise.
 SETTINGS = {
     "spark.sql.ansi.enabled": "false",

@@ -38,7 +38,7 @@ class Session:
         location = SimpleNamespace(display="flights.ducklake", path=Path("data/flights.ducklake"))
         place = SimpleNamespace(location=location)
         self.current_lake = SimpleNamespace(
-            alias="flights", database=place, location=location, created=False, read_only=False, pinned=None
+            branch=None, alias="flights", database=place, location=location, created=False, read_only=False, pinned=None
         )
         self.lakes = [self.current_lake]
         self.asked: list[tuple[str, dict[str, object]]] = []

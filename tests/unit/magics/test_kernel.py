@@ -30,7 +30,9 @@ class Rows(Result):
     def spark(self): return "frame"
 
 class Session:
-    current_lake = SimpleNamespace(alias="lake", created=False, location=SimpleNamespace(path=None))
+    current_lake = SimpleNamespace(
+        alias="lake", title="lake", branch=None, pinned=None, created=False, location=SimpleNamespace(path=None)
+    )
     def tables(self, at=None): return []
     def expect(self, size): pass
     def current_snapshot(self): return SimpleNamespace(snapshot_id=1)

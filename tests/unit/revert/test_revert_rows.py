@@ -10,6 +10,8 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.revert.revert import Revert
 
+pytestmark = pytest.mark.sampled(3)
+
 
 @pytest.fixture
 def uri(lake_uri: Callable[..., str]) -> str:
