@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -81,7 +82,17 @@ def on_interrupt(act: Callable[[], None]) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+#: The error of DuckDB's scan of Arrow rows whose Python code was interrupted.
+_IN_READER = re.compile(
+    r"Invalid Input Error: arrow_scan: get_next failed\(\):.*^KeyboardInterrupt$", re.DOTALL | re.MULTILINE
+)
+
+
 def is_interrupt(error: BaseException) -> bool:
-    """Returns whether an error says that the user stopped a statement; since DuckDB 2.0 without its cause."""
-    cause = error.__cause__
-    return isinstance(cause, KeyboardInterrupt) or (cause is None and str(error) == "Query interrupted")
+    """Returns whether an error says that the user stopped a statement; since DuckDB 2.0 without its cause.
+
+    Where the interrupt meets Python code that DuckDB calls, such as a reader of Arrow rows, the error names it.
+    """
+    cause, text = error.__cause__, str(error)
+    is_said = text == "Query interrupted" or text.startswith("KeyboardInterrupt:") or _IN_READER.match(text) is not None
+    return isinstance(cause, KeyboardInterrupt) or (cause is None and is_said)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +201,12 @@ def test_a_lake_without_its_first_schema_has_an_identity_without_secrets(tmp_pat
     assert len(state["lake"]) == 32 and str(tmp_path) not in state["lake"]
 
 
+def in_loop(main: Coroutine[Any, Any, Any]) -> Any:
+    """Runs a coroutine in a thread without a loop: a browser of other tests leaves one in the main thread."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, main).result()
+
+
 async def in_kernel(shell: InteractiveShell, shown: object) -> dict[str, Any]:
     shell.kernel = object()  # type: ignore[attr-defined]
     assert shell.display_formatter is not None
@@ -216,12 +223,12 @@ def test_every_form_of_output_has_the_record(session: dl.Session, monkeypatch: p
         for grid in ("quiet", "open", "none"):
             result = session.sql("SELECT name, name FROM birds" if grid == "quiet" else "FROM birds")
             result.grid = grid
-            assert asyncio.run(in_kernel(shell, result))["reads"][0]["snapshot"] == 5
-        assert asyncio.run(in_kernel(shell, session.table("birds").diff(5, 5)))["reads"][0]["snapshot"] == 5
-        assert asyncio.run(in_kernel(shell, session.diff(5, 5))) == {}
+            assert in_loop(in_kernel(shell, result))["reads"][0]["snapshot"] == 5
+        assert in_loop(in_kernel(shell, session.table("birds").diff(5, 5)))["reads"][0]["snapshot"] == 5
+        assert in_loop(in_kernel(shell, session.diff(5, 5))) == {}
         monkeypatch.setattr(recorded, "wanted", False)
-        assert asyncio.run(in_kernel(shell, session.sql("FROM birds"))) == {}
-        assert asyncio.run(in_kernel(shell, session.table("birds").diff(5, 5))) == {}
+        assert in_loop(in_kernel(shell, session.sql("FROM birds"))) == {}
+        assert in_loop(in_kernel(shell, session.table("birds").diff(5, 5))) == {}
     finally:
         shell.reset(new_session=False)  # type: ignore[no-untyped-call]
         InteractiveShell.clear_instance()
