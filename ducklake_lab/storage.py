@@ -46,6 +46,12 @@ def is_object(path: str) -> bool:
     return match is not None and match[1].lower() in OBJECTS
 
 
+def is_same_store(path: str, other: str) -> bool:
+    """Whether one filesystem has both paths, so that it can copy from one to the other."""
+    schemes = [match[1].lower() if (match := URL.fullmatch(one)) is not None else "file" for one in (path, other)]
+    return schemes[0] == schemes[1]
+
+
 def real_path(path: str) -> str:
     """The path that a local path's symbolic links lead to; URLs of other filesystems as they are."""
     return os.path.realpath(path.removeprefix("file://")) if is_local(path) else path
@@ -321,6 +327,8 @@ class Storage:
                 try:
                     os.link(inner, inner_target)
                     return
+                except FileExistsError:
+                    raise  # maybe a link to the source, which a copy would empty
                 except OSError:
                     pass  # another filesystem, or one without links
             filesystem.copy_file(inner, inner_target)

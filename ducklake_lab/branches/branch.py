@@ -11,7 +11,6 @@ from ducklake_lab.errors import UsageError
 
 #: Letters, digits, `.`, `_` and `-`: a branch names files, schemas and databases, and stands in URIs after `#`.
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9_-])){0,39}", re.ASCII)
-_FOLDER = re.compile(r"[0-9a-f]{8}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +22,12 @@ class Branch:
         snapshot_id: the snapshot it began at.
         parent: the branch that it began on; None for the lake itself.
         created: the time, in UTC.
-        token: eight hexadecimal digits that name its folder of files.
     """
 
     name: str
     snapshot_id: int
     parent: str | None
     created: datetime
-    token: str
 
     def json(self) -> str:
         """Return the branch as text, without its name."""
@@ -39,7 +36,6 @@ class Branch:
                 "snapshot": self.snapshot_id,
                 "parent": self.parent,
                 "created": self.created.isoformat(),
-                "files": self.token,
             }
         )
 
@@ -49,13 +45,13 @@ def read_branch(name: str, text: str) -> Branch | None:
     try:
         given = json.loads(text)
         parent = given["parent"]
-        branch = Branch(name, int(given["snapshot"]), parent, datetime.fromisoformat(given["created"]), given["files"])
+        branch = Branch(name, int(given["snapshot"]), parent, datetime.fromisoformat(given["created"]))
     except (ValueError, KeyError, TypeError):
         return None
     # the text names places on this machine
     names = [name] if parent is None else [name, parent]
     is_valid = all(isinstance(text, str) and _NAME.fullmatch(text) for text in names)
-    return branch if is_valid and isinstance(branch.token, str) and _FOLDER.fullmatch(branch.token) else None
+    return branch if is_valid else None
 
 
 def is_name(text: str) -> bool:

@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import paths
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.errors import CatalogError, UnsupportedFeatureError
-from ducklake_lab.storage import Storage, is_below, is_local
+from ducklake_lab.errors import CatalogError, DataFileError, UnsupportedFeatureError
+from ducklake_lab.storage import Storage, fault_of, is_below, is_local, is_same_store
 
 _storage = Storage()
 
@@ -63,13 +63,23 @@ def take_over_files(
             folder = folders[table_id]
             # several deletion vectors share one file
             name = path if is_relative else _own_name(file_id, path)
-            files[folder.target + name] = paths.resolve(folder.source, path, is_relative)
+            source = paths.resolve(folder.source, path, is_relative)
+            if not is_same_store(source, target_path):
+                raise UnsupportedFeatureError(
+                    f"A branch of a lake with a file elsewhere is not supported: {source} is not in the same store as its data."
+                )
+            files[folder.target + name] = source
             if not is_relative:
                 target.execute(table.update().where(key == file_id).values(path=name, path_is_relative=True))
     for path in files:
         if not is_below(path, target_path, real=str):
             raise CatalogError(f"The catalog names the file {path}, outside of the data path; a branch cannot take it.")
     _storage.duplicate_all(files, link=not copy)
+    if copy:
+        sizes = _storage.sizes(files.values())
+        fault = fault_of({path: sizes[source] for path, source in files.items()}, _storage.sizes(files))
+        if fault is not None:
+            raise DataFileError(f"A copy is not as it was written: {fault}; branch again.")
 
 
 def _own_name(file_id: int, path: str) -> str:

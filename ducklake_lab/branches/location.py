@@ -57,17 +57,8 @@ def _separator(base: str) -> str:
     return f"_{_NAMED}" if base else _NAMED
 
 
-def files_of(root_data_path: str, branch: Branch) -> str:
+def files_of(root_data_path: str, name: str) -> str:
     """Return the folder of a branch's files, ending in `/`: beside the lake's, on the same filesystem.
-
-    Raises:
-        UnsupportedFeatureError: the lake's data path is a whole bucket.
-    """
-    return f"{branches_folder(root_data_path)}{branch.token}-{branch.name.casefold()}/"
-
-
-def branches_folder(root_data_path: str) -> str:
-    """Return the folder that holds the files of all branches of a lake, ending in `/`.
 
     Raises:
         UnsupportedFeatureError: the lake's data path is a whole bucket.
@@ -78,7 +69,7 @@ def branches_folder(root_data_path: str) -> str:
         raise UnsupportedFeatureError(
             f"Branches of a lake whose data path is {root_data_path} are not supported; it has no folder beside it."
         )
-    return f"{folder}{_SUFFIX}/"
+    return f"{folder}{_SUFFIX}/{name.casefold()}/"
 
 
 def could_be_branch(location: CatalogLocation) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -24,9 +23,9 @@ from ducklake_lab.catalog.options import read_options
 from ducklake_lab.catalog.reader import read_snapshot
 from ducklake_lab.catalog.snapshot_tags import PREFIX as TAG
 from ducklake_lab.catalog.uri import CatalogLocation
-from ducklake_lab.errors import EntryExistsError, UnsupportedFeatureError
+from ducklake_lab.errors import DataFileError, EntryExistsError, UnsupportedFeatureError
 from ducklake_lab.model.entries import Snapshot
-from ducklake_lab.storage import Storage
+from ducklake_lab.storage import Storage, is_below
 
 _storage = Storage()
 
@@ -104,19 +103,18 @@ def make_branch(lake: Lake, name: str, at: int | datetime | str | None = None, *
             newest = read_snapshot(connection).snapshot_id
             copying.check_copyable(connection, snapshot.snapshot_id, newest)
         parent = root.own.name if root.own is not None else None
-        branch = Branch(name, snapshot.snapshot_id, parent, datetime.now(UTC), secrets.token_hex(4))
+        branch = Branch(name, snapshot.snapshot_id, parent, datetime.now(UTC))
         location = catalog_of(root.lake.location, name)
-        data_path = files_of(root.lake.data_path, branch)
-        _remove_now(root.lake, location)  # one that was not finished, as nobody lists it
+        data_path = files_of(root.lake.data_path, name)
+        _remove_now(root.lake, name)  # one that was not finished, as nobody lists it
         try:
             _fill(lake, location, branch, snapshot, data_path, is_newest=snapshot.snapshot_id == newest, copy=copy)
-            registry.write_branch(registering, branch)
-            registering.commit()
         except BaseException:
-            registering.rollback()
-            _remove_now(root.lake, location)
-            _storage.discard_folder(data_path)
+            _remove_now(root.lake, name)
             raise
+        # if this fails, it may have landed all the same; an unlisted branch is replaced by the next one of its name
+        registry.write_branch(registering, branch)
+        registering.commit()
     return branch
 
 
@@ -142,17 +140,27 @@ def drop_branch(lake: Lake, name: str, *, dry_run: bool = False) -> Branch:
         if dry_run:
             return branch
         registry.remove_branch(connection, branch)
-        remove_catalog(connection, catalog_of(root.lake.location, branch.name))
         connection.commit()
-    _storage.delete_folder(files_of(root.lake.data_path, branch))
+    # nothing is deleted before the list is known to be without it, nor after another one of its name was made
+    with root.lake.connect(fresh=True) as connection:
+        lock_for_commit(connection)
+        if branch.name.casefold() not in registry.read_branches(connection):
+            _remove_now(root.lake, branch.name)
     return branch
 
 
-def _remove_now(root: Lake, location: CatalogLocation) -> None:
-    """Removes a branch's catalog in a transaction of its own: another connection is about to make it anew."""
+def _remove_now(root: Lake, name: str) -> None:
+    """Removes the catalog and the files of a branch that is not listed, in a transaction of its own.
+
+    The caller holds the lake's lock with another connection, which may be about to make the branch anew.
+    """
     with root.connect(fresh=True) as connection:
-        remove_catalog(connection, location)
+        remove_catalog(connection, catalog_of(root.location, name))
         connection.commit()
+    folder = files_of(root.data_path, name).rstrip("/")
+    if not is_below(folder, folder.rpartition("/")[0]):
+        raise DataFileError(f"The folder {folder} of a branch is a link that leads elsewhere; remove the link.")
+    _storage.delete_folder(folder)
 
 
 def _fill(

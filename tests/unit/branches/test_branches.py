@@ -185,6 +185,70 @@ def test_what_a_killed_process_left_is_replaced(session: dl.Session, uri: str) -
     assert count(session) == 51
 
 
+def test_files_of_a_branch_that_was_not_finished_are_replaced(session: dl.Session, tmp_path: Path) -> None:
+    left = tmp_path / "data.branches" / "fix" / "main" / "left.parquet"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"left")
+    session.branch("fix")
+    assert not left.exists()
+    session.switch("fix")
+    assert count(session) == 51
+
+
+def test_a_link_out_of_the_folder_of_branches_is_not_followed(session: dl.Session, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "mine").write_text("mine")
+    (tmp_path / "data.branches").mkdir()
+    (tmp_path / "data.branches" / "fix").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(DataFileError, match="leads elsewhere"):
+        session.branch("fix")
+    assert (tmp_path / "elsewhere" / "mine").read_text() == "mine"
+
+
+def test_a_list_that_cannot_be_written_keeps_the_branch(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+    session.branch("fix")
+    session.switch("fix")
+    session.sql("DELETE FROM t WHERE i > 90")
+    session.switch(None)
+
+    def fails(*_: object) -> None:
+        raise CatalogError("The disk is full.")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("ducklake_lab.branches.making.registry.remove_branch", fails)
+        with pytest.raises(CatalogError, match="disk is full"):
+            session.drop_branch("fix")
+    session.switch("fix")
+    assert count(session) == 41
+
+
+def test_a_second_name_of_one_file_leaves_the_file(tmp_path: Path) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", alias="lake") as session:
+        session.sql("CREATE TABLE t AS FROM range(100)")
+        columns = session.sql("FROM __ducklake_metadata_lake.ducklake_data_file LIMIT 0").columns
+        given = {"data_file_id": "99", "path": "'./' || path"}
+        values = ", ".join(given.get(name, name) for name in columns)
+        session.sql(
+            f"INSERT INTO __ducklake_metadata_lake.ducklake_data_file SELECT {values} "
+            "FROM __ducklake_metadata_lake.ducklake_data_file"
+        )
+        with pytest.raises(DataFileError, match="cannot be written"):
+            session.branch("fix")
+        (file,) = (tmp_path / "lake.ducklake.files").rglob("*.parquet")
+        assert file.stat().st_size > 0
+
+
+def test_files_in_another_store_are_refused(tmp_path: Path) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", alias="lake") as session:
+        session.sql("CREATE TABLE t AS FROM range(100)")
+        session.sql(
+            "UPDATE __ducklake_metadata_lake.ducklake_data_file SET path = 's3://bucket/a.parquet', path_is_relative = false"
+        )
+        with pytest.raises(UnsupportedFeatureError, match=r"s3://bucket/a\.parquet is not in the same store"):
+            session.branch("fix")
+        assert len(session.branches()) == 0
+
+
 def test_a_dropped_branch_is_gone(session: dl.Session, uri: str) -> None:
     session.branch("fix")
     session.switch("fix")
@@ -201,7 +265,7 @@ def test_a_dropped_branch_is_gone(session: dl.Session, uri: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["{}", "[]", "nonsense", '{"snapshot": 1, "parent": null, "created": "x", "files": "../../x"}']
+    "text", ["{}", "[]", "nonsense", '{"snapshot": 1, "parent": null, "created": "x", "x": "../../x"}']
 )
 def test_a_hostile_list_of_branches_is_ignored(tmp_path: Path, text: str) -> None:
     with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", alias="lake") as session:
