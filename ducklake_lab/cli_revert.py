@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from ducklake_lab.errors import RevertConflictError
-from ducklake_lab.revert.choices import listed, row_ids
+from ducklake_lab.revert.choices import add_choices, listed, row_ids
 
 if TYPE_CHECKING:
     from ducklake_lab.session import Session
@@ -44,15 +44,7 @@ def add_command(
     )
     revert.epilog = f"{str(revert.epilog).partition('Exit codes')[0]}{_CODES}"
     revert.add_argument("snapshot", metavar="SNAPSHOT", help="its id, a tag or a time; negative counts from the newest")
-    revert.add_argument("--preview", action="store_true", help="print what would change, and change nothing")
-    revert.add_argument("--tables", metavar="NAMES", help="only these tables, comma between")
-    revert.add_argument("--rows", metavar="IDS", help="only the rows with these row ids, comma between")
-    revert.add_argument(
-        "--on-conflict",
-        choices=("keep", "revert"),
-        help="where a later snapshot changed the same: today's value, or the old",
-    )
-    revert.add_argument("--message", metavar="TEXT", help="the commit message")
+    add_choices(revert)
     revert.add_argument("--data-path", metavar="PATH", help="where the data is, if not where the catalog says")
     revert.add_argument("--json", action="store_true", help="print JSON")
 

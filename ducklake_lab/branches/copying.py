@@ -23,7 +23,7 @@ from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.model.quoting import quote_identifier
 
-#: Tables whose rows go with those of another: the other table, and the column that names its row.
+#: Tables whose rows belong to rows of another table: that table, and the column they share.
 _PARENTS: Mapping[str, tuple[str, str]] = {
     "ducklake_file_column_stats": ("ducklake_data_file", "data_file_id"),
     "ducklake_file_variant_stats": ("ducklake_data_file", "data_file_id"),
@@ -37,7 +37,7 @@ _PARENTS: Mapping[str, tuple[str, str]] = {
     "ducklake_column_mapping": ("ducklake_table", "table_id"),
     "ducklake_inlined_data_tables": ("ducklake_table", "table_id"),
 }
-#: Tables of which a copy has no rows: options have values of their own, and a branch deletes no file of its lake.
+#: Tables that are not copied: a branch has options of its own, and deletes no file of its lake.
 _LEFT_OUT = frozenset(("ducklake_metadata", "ducklake_files_scheduled_for_deletion"))
 
 

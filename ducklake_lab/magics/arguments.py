@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ducklake_lab.errors import UsageError, did_you_mean
+from ducklake_lab.revert.choices import add_choices
 
 
 class Parser(argparse.ArgumentParser):
@@ -138,15 +139,7 @@ def parsers() -> dict[str, Parser]:
     restore.add_argument("to", metavar="SNAPSHOT", help=_AT)
     revert = add("revert", "take the changes of one snapshot back, as a new snapshot")
     revert.add_argument("snapshot", metavar="SNAPSHOT", help=_AT)
-    revert.add_argument("--preview", action="store_true", help="show what would change, and change nothing")
-    revert.add_argument("--tables", metavar="NAMES", help="only these tables, comma between")
-    revert.add_argument("--rows", metavar="IDS", help="only the rows with these row ids, comma between")
-    revert.add_argument(
-        "--on-conflict",
-        choices=("keep", "revert"),
-        help="where a later snapshot changed the same: keep today's value, or revert to the old one",
-    )
-    revert.add_argument("--message", metavar="TEXT", help="the commit message; revert of snapshot N if left out")
+    add_choices(revert)
     upload = add("upload", "show what files would become as a table; --apply writes it")
     upload.add_argument("source", metavar="FILES", help="file, pattern, folder or URL of CSV, Parquet, JSON or Excel")
     upload.add_argument("table", metavar="TABLE", nargs="?", help="named after the file if left out")
