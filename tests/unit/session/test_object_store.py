@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.errors import DataFileError, UsageError
+from ducklake_lab.errors import DataFileError, UnsupportedFeatureError, UsageError
 from ducklake_lab.object_access import S3Access, access_of, access_to
+from ducklake_lab.storage import Storage
 
 pytest.importorskip("moto.server", reason="moto[s3,server] is not installed")
 
@@ -36,6 +37,26 @@ def _grant(endpoint: str, scope: str) -> str:
         f"CREATE OR REPLACE SECRET store (TYPE s3, KEY_ID 'k', SECRET '{SECRET}', REGION 'us-east-1', "
         f"ENDPOINT '{endpoint.removeprefix('http://')}', USE_SSL false, SCOPE '{scope}')"
     )
+
+
+def test_a_branch_in_a_bucket_has_copies(endpoint: str, bucket: str, tmp_path: Path) -> None:
+    with dl.Session(engine="duckdb") as session:
+        session.sql(_grant(endpoint, bucket))
+        session.attach(f"ducklake:{tmp_path}/b.ducklake", alias="lake", data_path=f"{bucket}/branched/")
+        session.sql("CREATE TABLE lake.t AS SELECT i FROM range(1000) r(i); DELETE FROM lake.t WHERE i < 100")
+        with pytest.raises(UnsupportedFeatureError, match="copy=True"):
+            session.branch("fix")
+        session.branch("fix", copy=True)
+        session.switch("fix")
+        session.sql("DELETE FROM t WHERE i < 500; CALL lake.rewrite_data_files('t', delete_threshold => 0)")
+        session.sql("CALL lake.expire_snapshots(older_than => now() + INTERVAL 1 DAY)")
+        session.sql("CALL lake.cleanup_old_files(cleanup_all => true)")
+        assert session.sql("SELECT count(*) FROM t").fetchall() == [(500,)]
+        session.switch(None)
+        assert session.sql("SELECT count(*) FROM t").fetchall() == [(900,)]
+        session.drop_branch("fix")
+        assert session.sql("SELECT count(*), min(i) FROM t").fetchall() == [(900, 100)]
+        assert Storage().list_files(f"{bucket}/branched.branches/") == []
 
 
 @pytest.mark.slow
