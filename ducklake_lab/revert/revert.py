@@ -4,35 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history_of
-from ducklake_lab.diff.compute import diff_sides
-from ducklake_lab.diff.diff_states import Side
 from ducklake_lab.engine.placement import Engines
 from ducklake_lab.errors import (
     EntryNotFoundError,
-    RevertConflictError,
     SnapshotNotFoundError,
     UnsupportedFeatureError,
     UsageError,
     did_you_mean,
 )
 from ducklake_lab.maintenance.restore import restore
+from ducklake_lab.merging.conflicts import OnConflict, Rules, Unsettled
+from ducklake_lab.merging.entries import changed_entries
+from ducklake_lab.merging.merge import Line, Merge
 from ducklake_lab.model.changes import parse_changes
 from ducklake_lab.model.entries import Snapshot, Table
-from ducklake_lab.revert.conflicts import Conflict, Found, OnConflict, Rules, TableRules
-from ducklake_lab.revert.definitions import Definition, Merging, with_new_keys
-from ducklake_lab.revert.entries import EntryPlan, changed_entries, plan_entries
-from ducklake_lab.revert.rows import Operations, RowChanges, Version
+from ducklake_lab.revert.conflicts import conflict_error, words_of
 from ducklake_lab.scan.history import snapshot_before
 from ducklake_lab.transaction.transaction import Transaction
 
 _MAINTENANCE = frozenset(("inline_flush", "flushed_inlined", "compacted_table", "merge_adjacent", "rewrite_delete"))
-#: Conflicts that the text of an error names.
-_NAMED = 5
-
 #: Row ids of one table, or of several by name.
 RowChoice = Collection[int] | Mapping[str, Collection[int]] | None
 
@@ -50,33 +44,6 @@ class Wanted:
     tables: Sequence[str] | None = None
     rows: RowChoice = None
     on_conflict: OnConflict = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Both:
-    """A table that is there before the snapshot, after it, and today."""
-
-    changes: RowChanges
-    before: Version
-    now: Version
-    definition: Definition
-    operations: Operations | None
-
-
-@dataclass(slots=True)
-class _Plan:
-    """Everything that becomes of a lake.
-
-    Attributes:
-        dropped: tables that go.
-        both: tables that stay.
-        back: tables that come back, as they were.
-    """
-
-    entries: EntryPlan = field(default_factory=EntryPlan)
-    dropped: list[Table] = field(default_factory=list)
-    both: list[_Both] = field(default_factory=list)
-    back: list[Table] = field(default_factory=list)
 
 
 class Revert:
@@ -151,31 +118,30 @@ class Revert:
             UnsupportedFeatureError: something cannot be taken back; it is named.
             EntryNotFoundError, EntryExistsError: a name that is needed is not there, or is taken.
         """
-        found = Found()
-        with ExitStack() as stack:
-            plan = self._plan(wanted, found, stack)
-            if found.total:
-                raise _conflict_error(self.snapshot_id, found)
-            self._stage(plan)
-
-    # Plan
-
-    def _plan(self, wanted: Wanted, found: Found, stack: ExitStack) -> _Plan:
-        rules = Rules(wanted.on_conflict)
+        words, unsettled = words_of(self.snapshot_id), Unsettled()
+        rules = Rules(wanted.on_conflict, words)
         tables = self._chosen(wanted)
-        entries = changed_entries(self._before, self._then)
-        rules.check([*tables.values(), *entries])
-        plan = _Plan()
-        if wanted.tables is None and wanted.rows is None:
-            plan.entries = plan_entries(
-                self._before, self._then, self._transaction.state, self.snapshot_id, rules, found
-            )
-        for table_id, title in tables.items():
-            row_ids = self._row_ids(wanted.rows, tables, title)
-            if wanted.rows is not None and row_ids is None:
-                continue
-            self._plan_table(plan, table_id, title, rules.of(title), found, stack, row_ids)
-        return plan
+        rules.check([*tables.values(), *changed_entries(self._before, self._then)])
+        line = Line(self._lake, self._then, self._before)
+        with ExitStack() as stack:
+            merge = Merge(self._transaction, line, self._then, self._engines, words, rules, unsettled, stack)
+            if wanted.tables is None and wanted.rows is None:
+                merge.plan_entries()
+            for table_id, title in tables.items():
+                row_ids = self._row_ids(wanted.rows, tables, title)
+                if wanted.rows is None or row_ids is not None:
+                    merge.plan_table(table_id, title, row_ids)
+            if unsettled.total:
+                raise conflict_error(self.snapshot_id, unsettled)
+            merge.stage(self._bring_back)
+
+    def _bring_back(self, table: Table) -> None:
+        """Stages a table that was dropped, as it was."""
+        transaction = self._transaction
+        before = replace(self._before, schemas={**transaction.state.schemas, **self._before.schemas})
+        restored = restore(transaction, before, table, self._engines)
+        if restored is not None:
+            transaction.restored[table.table_id] = restored
 
     def _chosen(self, wanted: Wanted) -> dict[int, str]:
         """The tables to revert."""
@@ -211,119 +177,7 @@ class Revert:
                 )
         return named.get(title.casefold(), named.get(title.casefold().rpartition(".")[2]))
 
-    def _plan_table(
-        self,
-        plan: _Plan,
-        table_id: int,
-        title: str,
-        rules: TableRules,
-        found: Found,
-        stack: ExitStack,
-        row_ids: Collection[int] | None,
-    ) -> None:
-        before, then, state = self._before, self._then, self._transaction.state
-        old, made, today = (one.tables.get(table_id) for one in (before, then, state))
-        if row_ids is not None and (old is None or made is None):
-            raise UsageError(f"Snapshot {self.snapshot_id} created or dropped {title} as a whole; leave rows out.")
-        if made is None:
-            if old is not None and today is None:
-                plan.back.append(old)
-            return
-        if old is None:
-            if today is not None and self._goes(title, made, today, rules, found):
-                plan.dropped.append(today)
-            return
-        if today is None:
-            if rules.whole is None:
-                found.add(Conflict(title, None, None, "", "", None, "table dropped since"))
-            elif rules.whole == "revert":
-                raise UnsupportedFeatureError(
-                    f"{title} has been dropped since snapshot {self.snapshot_id}; restore it before reverting."
-                )
-            return
-        rules.check(title, [*today.columns, *made.columns, *old.columns])
-        changes = RowChanges(self._transaction, self._engines, stack, title, rules, found)
-        versions = (
-            Version(before, old),
-            Version(then, made),
-            Version(state, today, self._transaction.peek(today)),
-        )
-        definition = Definition(today)
-        if row_ids is None:
-            ids = {column.column_id for column in old.columns}
-            known = {column.column_id for column in made.columns} - ids
-            added = [column for column in today.columns if column.column_id in known]
-            filled = changes.filled(versions[1], versions[2], added) if added else None
-            definition = Merging(title, self.snapshot_id, rules, found, filled).merge(old, made, today)
-            if definition.reshaped:
-                changes.check_unwritten(versions[0], versions[2], definition.reshaped)
-        operations = changes.find(*versions, definition, row_ids)
-        plan.both.append(_Both(changes, versions[0], versions[2], definition, operations))
-
-    def _goes(self, title: str, made: Table, today: Table, rules: TableRules, found: Found) -> bool:
-        """Whether a table that the snapshot created is dropped."""
-        if made == today and self._has_same_rows(title, made, today):
-            return True
-        if rules.whole is None:
-            found.add(Conflict(title, None, None, None, made.name, today.name, "table created, and changed since"))
-        return rules.whole == "revert"
-
-    def _has_same_rows(self, title: str, made: Table, today: Table) -> bool:
-        transaction, then = self._transaction, self._then
-        after = Side(self._lake, transaction.state, today, transaction.peek(today))
-        if transaction.state.snapshot.snapshot_id == self.snapshot_id and after.staged is None:
-            return True
-        return diff_sides(Side(self._lake, then, made), after, title, engines=self._engines).is_empty
-
-    # Staging
-
-    def _stage(self, plan: _Plan) -> None:
-        transaction = self._transaction
-        plan.entries.begin(transaction)
-        for table in plan.dropped:
-            transaction.drop_table(table)
-        for both in plan.both:
-            self._stage_table(both)
-        then = replace(self._before, schemas={**transaction.state.schemas, **self._before.schemas})
-        for table in map(plan.entries.in_schema, plan.back):
-            restored = restore(transaction, then, table, self._engines)
-            if restored is not None:
-                transaction.restored[table.table_id] = restored
-        plan.entries.end(transaction)
-
-    def _stage_table(self, both: _Both) -> None:
-        transaction, definition = self._transaction, both.definition
-        table, today = definition.table, both.now.table
-        if table != today:
-            if table.name.casefold() != today.name.casefold():
-                transaction.check_name_is_free(transaction.state.schemas[table.schema_id], table.name)
-            table = with_new_keys(transaction, table)
-            transaction.replace_table(table)
-        if both.operations is not None:
-            both.changes.stage(table, both.operations)
-        if definition.returned:
-            now = Version(transaction.state, table, transaction.peek(table))
-            carried = both.changes.carry(both.before, now, definition)
-            if carried is not None:
-                both.changes.stage(table, carried)
-        if definition.strict:
-            now = Version(transaction.state, table, transaction.peek(table))
-            both.changes.check_not_null(now, definition.strict)
-
 
 _OF_TABLES = frozenset(
     ("inserted_into_table", "deleted_from_table", "altered_table", "inlined_insert", "inlined_delete")
 )
-
-
-def _conflict_error(snapshot_id: int, found: Found) -> RevertConflictError:
-    listed = tuple(found)
-    named = "; ".join(map(str, listed[:_NAMED]))
-    more = f"; and {found.total - _NAMED:,} more" if found.total > _NAMED else ""
-    noun = "conflict" if found.total == 1 else "conflicts"
-    return RevertConflictError(
-        f"Snapshot {snapshot_id} is not reverted: {found.total:,} {noun} with later snapshots: {named}{more}. Say "
-        'on_conflict="keep" for today\'s values, or "revert" for the old ones.',
-        listed,
-        found.total,
-    )

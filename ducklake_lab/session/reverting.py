@@ -11,8 +11,8 @@ from ducklake_lab.diff.diff_states import Side
 from ducklake_lab.diff.lake import LakeDiff, diff_open
 from ducklake_lab.engine.placement import Engines
 from ducklake_lab.engine.spark_engine import SparkEngine
+from ducklake_lab.merging.conflicts import OnConflict
 from ducklake_lab.model.entries import Snapshot
-from ducklake_lab.revert.conflicts import OnConflict
 from ducklake_lab.revert.revert import Revert, RowChoice, Wanted
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.explaining import works_on_lakes

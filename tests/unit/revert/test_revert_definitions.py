@@ -186,7 +186,7 @@ def test_not_null_comes_back_unless_a_row_has_null(session: dl.Session) -> None:
     session.sql("ALTER TABLE t ALTER COLUMN v SET NOT NULL")
     made = changed(session, "ALTER TABLE t ALTER COLUMN v DROP NOT NULL", "UPDATE t SET v = NULL WHERE i = 1")
     session.sql("UPDATE t SET v = NULL WHERE i = 2")
-    with pytest.raises(dl.ConstraintError, match=r"Column v of main.t cannot be NOT NULL again"):
+    with pytest.raises(dl.ConstraintError, match=r"Column v of main.t cannot become NOT NULL"):
         session.revert(made)
     session.sql("DELETE FROM t WHERE i = 2")
     session.revert(made)
@@ -271,7 +271,7 @@ def test_changes_of_a_table_that_was_dropped_since_are_a_conflict(session: dl.Se
     with pytest.raises(dl.RevertConflictError, match=r"main.t .*table dropped since"):
         session.revert(made)
     assert session.revert(made, on_conflict="keep") is None
-    with pytest.raises(dl.UnsupportedFeatureError, match="restore it before reverting"):
+    with pytest.raises(dl.UnsupportedFeatureError, match="restore it first"):
         session.revert(made, on_conflict="revert")
 
 

@@ -1,4 +1,4 @@
-"""Schemas, views and macros that a snapshot made, dropped or changed: what becomes of them."""
+"""Schemas, views and macros that differ between two states: what becomes of them in a third."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ducklake_lab.errors import EntryExistsError, EntryNotFoundError, UnsupportedFeatureError
+from ducklake_lab.merging.conflicts import Conflict, Reason, Rules, Unsettled, Words
 from ducklake_lab.model.entries import Macro, Schema, Table, View
 from ducklake_lab.model.quoting import path_title
 from ducklake_lab.model.state import CatalogState
-from ducklake_lab.revert.conflicts import Conflict, Found, Rules
 from ducklake_lab.transaction.transaction import Transaction
 
 Entry = TypeVar("Entry", Table, View, Macro)
@@ -21,13 +21,14 @@ class EntryPlan:
     """Changes of entries that are not tables.
 
     Attributes:
-        schemas: those that come back.
+        schemas: those that come.
         gone_schemas: those that go, each with whether what is left in them goes too; else such a one stays.
-        views: those that come back or become as they were.
+        views: those that come or change.
         gone_views, gone_macros: ids of those that go.
-        macros: those that come back.
+        macros: those that come.
     """
 
+    words: Words
     schemas: list[Schema] = field(default_factory=list)
     gone_schemas: list[tuple[Schema, bool]] = field(default_factory=list)
     views: list[View] = field(default_factory=list)
@@ -37,7 +38,7 @@ class EntryPlan:
     _new_ids: dict[int, int] = field(default_factory=dict)
 
     def in_schema(self, entry: Entry) -> Entry:
-        """Return an entry in the schema that has come back under a new id, if its own has."""
+        """Return an entry in the schema that has come under a new id, if its own has."""
         return replace(entry, schema_id=self._new_ids.get(entry.schema_id, entry.schema_id))
 
     def begin(self, transaction: Transaction) -> None:
@@ -45,7 +46,7 @@ class EntryPlan:
         for schema in self.schemas:
             if transaction.state.find_schema(schema.name) is not None:
                 raise EntryExistsError(
-                    f"The schema {path_title(schema.name)} cannot come back: there is another of its name."
+                    f"The schema {path_title(schema.name)} cannot {self.words.comes}: there is another of its name."
                 )
             # a catalog has each id of a schema once
             parent = (
@@ -70,7 +71,9 @@ class EntryPlan:
         for macro in map(self.in_schema, self.macros):
             schema = _schema_of(transaction, macro)
             if transaction.state.find_macro(schema.name, macro.name, macro.kind) is not None:
-                raise EntryExistsError(f"The macro {macro.name} cannot come back: there is another of its name.")
+                raise EntryExistsError(
+                    f"The macro {macro.name} cannot {self.words.comes}: there is another of its name."
+                )
             # the parts of a macro belong to no snapshot, so that its old id would get them twice
             transaction.state = transaction.state.with_macro(replace(macro, macro_id=transaction.local_id()))
         nothing = CatalogState(transaction.state.snapshot)
@@ -81,99 +84,100 @@ class EntryPlan:
 
 
 def plan_entries(
-    before: CatalogState, then: CatalogState, now: CatalogState, snapshot_id: int, rules: Rules, found: Found
+    theirs: CatalogState, base: CatalogState, ours: CatalogState, words: Words, rules: Rules, unsettled: Unsettled
 ) -> EntryPlan:
     """Plan what becomes of schemas, views and macros; notes conflicts that no rule settles.
 
     Raises:
-        UnsupportedFeatureError: a view was changed in a way that is not taken back.
+        UnsupportedFeatureError: a view was changed in a way that cannot be written.
     """
-    plan = EntryPlan()
-    for schema_id in before.schemas.keys() - then.schemas.keys() - now.schemas.keys():
-        plan.schemas.append(before.schemas[schema_id])
+    plan = EntryPlan(words)
+    for schema_id in theirs.schemas.keys() - base.schemas.keys() - ours.schemas.keys():
+        plan.schemas.append(theirs.schemas[schema_id])
     plan.schemas.sort(key=lambda schema: len(schema.parts))
-    for schema_id in (then.schemas.keys() - before.schemas.keys()) & now.schemas.keys():
-        schema = now.schemas[schema_id]
-        younger = sorted(_younger(then, now, schema))
+    for schema_id in (base.schemas.keys() - theirs.schemas.keys()) & ours.schemas.keys():
+        schema = ours.schemas[schema_id]
+        younger = sorted(_younger(base, ours, schema))
         title = path_title(schema.name)
         rule = rules.of(title).whole
         if younger and rule is None:
-            found.add(Conflict(title, None, None, None, "", ", ".join(younger), "schema created, and filled since"))
-        if not younger or rule == "revert":
-            plan.gone_schemas.append((schema, rule == "revert"))
-    _plan_views(plan, before, then, now, rules, found, snapshot_id)
-    for macro_id in (then.macros.keys() - before.macros.keys()) & now.macros.keys():
+            reason = words.reason(Reason.SCHEMA_DROPPED)
+            unsettled.add(Conflict(title, None, None, "", ", ".join(younger), None, reason))
+        if not younger or rule == "theirs":
+            plan.gone_schemas.append((schema, rule == "theirs"))
+    _plan_views(plan, theirs, base, ours, rules, unsettled)
+    for macro_id in (base.macros.keys() - theirs.macros.keys()) & ours.macros.keys():
         plan.gone_macros.append(macro_id)
-    for macro_id in before.macros.keys() - then.macros.keys() - now.macros.keys():
-        plan.macros.append(before.macros[macro_id])
+    for macro_id in theirs.macros.keys() - base.macros.keys() - ours.macros.keys():
+        plan.macros.append(theirs.macros[macro_id])
     return plan
 
 
-def changed_entries(before: CatalogState, then: CatalogState) -> list[str]:
+def changed_entries(before: CatalogState, after: CatalogState) -> list[str]:
     """The names of schemas, views and macros that differ between two states."""
     names = []
-    for old, new in ((before, then), (then, before)):
+    for old, new in ((before, after), (after, before)):
         names += [path_title(schema.name) for key, schema in old.schemas.items() if key not in new.schemas]
         names += [old.qualified_name(view) for key, view in old.views.items() if new.views.get(key) != view]
         names += [old.qualified_name(macro) for key, macro in old.macros.items() if key not in new.macros]
     return sorted(set(names))
 
 
-def _younger(then: CatalogState, now: CatalogState, schema: Schema) -> Iterator[str]:
-    """Yield the names of entries of a schema that it did not have then."""
-    for table_id, (schema_id, name) in now.tables.names.items():
-        if schema_id == schema.schema_id and table_id not in then.tables:
+def _younger(base: CatalogState, ours: CatalogState, schema: Schema) -> Iterator[str]:
+    """Yield the names of entries of a schema that the base does not have."""
+    for table_id, (schema_id, name) in ours.tables.names.items():
+        if schema_id == schema.schema_id and table_id not in base.tables:
             yield name
-    for view in now.views.values():
-        if view.schema_id == schema.schema_id and view.view_id not in then.views:
+    for view in ours.views.values():
+        if view.schema_id == schema.schema_id and view.view_id not in base.views:
             yield view.name
-    for macro in now.macros.values():
-        if macro.schema_id == schema.schema_id and macro.macro_id not in then.macros:
+    for macro in ours.macros.values():
+        if macro.schema_id == schema.schema_id and macro.macro_id not in base.macros:
             yield macro.name
-    for other in now.schemas.values():
-        if other.parent_id == schema.schema_id and other.schema_id not in then.schemas:
+    for other in ours.schemas.values():
+        if other.parent_id == schema.schema_id and other.schema_id not in base.schemas:
             yield path_title(other.name)
 
 
 def _plan_views(
     plan: EntryPlan,
-    before: CatalogState,
-    then: CatalogState,
-    now: CatalogState,
+    theirs: CatalogState,
+    base: CatalogState,
+    ours: CatalogState,
     rules: Rules,
-    found: Found,
-    snapshot_id: int,
+    unsettled: Unsettled,
 ) -> None:
-    for view_id in sorted(before.views.keys() | then.views.keys()):
-        old, made, today = (state.views.get(view_id) for state in (before, then, now))
-        if old == made or today == old:
-            continue
-        if made is None:
-            if today is None and old is not None:
-                plan.views.append(old)
-            continue
-        title = then.qualified_name(made)
-        if today is None and old is None:
-            continue
-        if old is not None and (old.sql, old.column_aliases, old.dialect) != (
-            made.sql,
-            made.column_aliases,
-            made.dialect,
-        ):
-            raise UnsupportedFeatureError(
-                f"The query of the view {title}, which snapshot {snapshot_id} changed in its place, is not changed back; "
-                "CREATE OR REPLACE VIEW does."
-            )
-        rule = rules.of(title).whole
-        if today != made and rule is None:
-            reason = "dropped since" if today is None else "changed since"
-            found.add(Conflict(title, None, None, _text(old), _text(made), _text(today), f"view {reason}"))
-        if today != made and rule != "revert":
+    words = plan.words
+    for view_id in sorted(theirs.views.keys() | base.views.keys()):
+        their, old, our = (state.views.get(view_id) for state in (theirs, base, ours))
+        if their == old or our == their:
             continue
         if old is None:
+            if our is None and their is not None:
+                plan.views.append(their)
+            continue
+        title = base.qualified_name(old)
+        if our is None and their is None:
+            continue
+        if their is not None and (their.sql, their.column_aliases, their.dialect) != (
+            old.sql,
+            old.column_aliases,
+            old.dialect,
+        ):
+            raise UnsupportedFeatureError(
+                f"The query of the view {title} was changed in its place by {words.title}, which is not merged; "
+                "CREATE OR REPLACE VIEW does it."
+            )
+        rule = rules.of(title).whole
+        if our != old and rule is None:
+            reason = words.reason(Reason.VIEW_DROPPED if our is None else Reason.VIEW_CHANGED)
+            unsettled.add(Conflict(title, None, None, _text(old), _text(our), _text(their), reason))
+        if our != old and rule != "theirs":
+            continue
+        if their is None:
             plan.gone_views.append(view_id)
         else:
-            plan.views.append(old)
+            plan.views.append(their)
 
 
 def _text(view: View | None) -> str | None:

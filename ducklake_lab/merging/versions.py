@@ -1,6 +1,7 @@
-"""Three versions of the rows that a snapshot changed, compared by one query in process or on Spark.
+"""Three versions of rows, compared by one query in process or on Spark: where both sides began, theirs, and ours.
 
-An operation says what becomes of a row: it is inserted, updated or deleted, or a conflict that no rule settles.
+An operation says what becomes of a row: it is inserted, updated or deleted, or a conflict that no rule settles. In the
+queries a version is one letter: `t` theirs, `b` the base, `o` ours.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from ducklake_lab.duckdb.casting import differs_sql
 from ducklake_lab.duckdb.handing import python_rows, texts_to_show
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.errors import ConstraintError
+from ducklake_lab.merging.conflicts import Conflict, Reason, TableRules, Words
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.quoting import quote_text
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
-from ducklake_lab.revert.conflicts import Conflict, TableRules
 
-#: The column of operations, the last one.
+#: The column of operations, the last one. `new` inserts a row under a new id, `insert` under its own.
 OPERATION = "_ducklake_operation"
 
 
@@ -28,17 +29,17 @@ class Places:
     """Columns of the three versions, by their places in one list.
 
     Attributes:
-        columns: all of them; those of today first.
-        cells: those that all three versions have, in which a cell can be taken back.
-        kept: those of today that the snapshot did not add.
-        returned: those that only the earlier version has, and which come back.
+        columns: all of them; ours first.
+        cells: those that all three versions have, whose cells are merged.
+        kept: those of ours that theirs did not drop.
+        came: those that only theirs has, and which come.
         target: those that the table has afterwards, in order.
     """
 
     columns: Sequence[Column]
     cells: Sequence[int]
     kept: Sequence[int]
-    returned: Sequence[int]
+    came: Sequence[int]
     target: Sequence[int]
 
 
@@ -54,116 +55,128 @@ def only(rows: Rows, ids: Rows) -> Rows:
     return rows.query("SELECT * FROM rows WHERE rid IN (SELECT rid FROM ids)", ids=ids)
 
 
-def row_ids(removed: Rows, added: Rows) -> Rows:
-    """The row ids of both sides, each once."""
-    return removed.query("SELECT rid FROM rows UNION SELECT rid FROM added", added=added)
+def row_ids(theirs: Rows, base: Rows, first_new: int | None) -> Rows:
+    """The row ids of both versions that ours can have, each once.
+
+    Args:
+        first_new: from which row id on theirs are not ours; None where all are.
+    """
+    shared = "" if first_new is None else f" WHERE rid < {first_new:d}"
+    return theirs.query(f"SELECT rid FROM rows{shared} UNION SELECT rid FROM base{shared}", base=base)
 
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Versions of the rows that a snapshot changed.
+    """Versions of the rows that theirs changed.
 
     Attributes:
-        removed: as they were before it; see `side`.
-        added: as they were after it, in the places of then.
+        theirs: see `side`.
+        base: in the places that they had where both sides began.
+        first_new: from which row id on theirs are not ours; None where all are.
         gone: row ids of those that are no longer in these places; None where all are.
-        moved: those that are in other places today, as they are; None where none is.
+        moved: those that are in other places of ours, as they are; None where none is.
+        placed: the places of the base are places of ours.
     """
 
-    removed: Rows
-    added: Rows
+    theirs: Rows
+    base: Rows
+    first_new: int | None = None
     gone: Rows | None = None
     moved: Rows | None = None
+    placed: bool = True
 
     def compared(self, places: Places) -> Rows:
         """Return the rows with their three versions, and which of these differ.
 
-        Columns: rid, file_id, place, had, got, has, p0…, s0…, n0… (before, then, now), then whether values differ: ps<i> and
-        np<i> of cells, ns<i> of kept columns, pn<i> of those that come back. Rows that are in their places have only ps<i>.
+        Columns: rid, file_id, place, in_theirs, in_base, in_ours, t0…, b0…, o0…, then whether values differ: tb<i> and ot<i>
+        of cells, ob<i> of kept columns, to<i> of those that come. Rows that are in their places have only tb<i>.
         """
 
         def differs(one: str, other: str, listed: Sequence[int]) -> list[str]:
             kinds = ((i, places.columns[i].data_type) for i in listed)
             return [f"{differs_sql(f'{one}{i}', f'{other}{i}', kind)} AS {one}{other}{i}" for i, kind in kinds]
 
-        found = [*differs("p", "s", places.cells), *differs("p", "n", places.returned)]
+        found = [*differs("t", "b", places.cells), *differs("t", "o", places.came)]
         if self.moved is not None:
-            found += [*differs("n", "s", sorted({*places.cells, *places.kept})), *differs("n", "p", places.cells)]
+            found += [*differs("o", "b", sorted({*places.cells, *places.kept})), *differs("o", "t", places.cells)]
         joined = self._joined(len(places.columns))
         return joined.query(f"SELECT *, {', '.join(found)} FROM rows") if found else joined
 
     def decided(self, compared: Rows, places: Places, rules: TableRules) -> Rows:
         """Return compared rows with what becomes of them.
 
-        Columns are added: op, and u<i>, x<i>, a<i> for each cell: the snapshot changed it, it conflicts, it is taken back.
+        Columns are added: op, and u<i>, x<i>, a<i> for each cell: theirs changed it, it conflicts, theirs is taken.
         """
-        return _with_operations(compared, places, rules, has_moved=self.moved is not None)
+        return _with_operations(compared, places, rules, self.first_new, has_moved=self.moved is not None)
 
     def _joined(self, count: int) -> Rows:
         every = range(count)
-        old = "".join(f", p.c{i} AS p{i}" for i in every)
-        then = "".join(f", s.c{i} AS s{i}" for i in every)
+        theirs = "".join(f", t.c{i} AS t{i}" for i in every)
+        base = "".join(f", b.c{i} AS b{i}" for i in every)
         pairs = (
-            "SELECT coalesce(p.rid, s.rid) AS rid, s.file_id, s.place, p.rid IS NOT NULL AS had, s.rid IS NOT NULL AS got"
-            f"{old}{then} FROM rows AS p FULL JOIN added AS s ON p.rid = s.rid"
+            "SELECT coalesce(t.rid, b.rid) AS rid, b.file_id, b.place, t.rid IS NOT NULL AS in_theirs, "
+            f"b.rid IS NOT NULL AS in_base{theirs}{base} FROM rows AS t FULL JOIN base AS b ON t.rid = b.rid"
         )
-        if self.moved is None and self.gone is None:
-            now = "".join(f", s{i} AS n{i}" for i in every)
-            return self.removed.query(f"SELECT *, got AS has{now} FROM ({pairs})", added=self.added)
-        others: dict[str, Rows] = {"added": self.added}
-        joins, stays, moved = "", "v.got", "false"
+        if self.placed and self.moved is None and self.gone is None:
+            ours = "".join(f", b{i} AS o{i}" for i in every)
+            return self.theirs.query(f"SELECT *, in_base AS in_ours{ours} FROM ({pairs})", base=self.base)
+        others: dict[str, Rows] = {"base": self.base}
+        joins, moved, stays = "", "false", "v.in_base" if self.placed else "false"
         if self.gone is not None:
             others["gone"] = self.gone
             joins += " LEFT JOIN gone AS g ON v.rid = g.rid"
-            stays = "v.got AND g.rid IS NULL"
-        values = [f"v.s{i} AS n{i}" for i in every]
+            stays = f"{stays} AND g.rid IS NULL"
+        values = [f"v.b{i} AS o{i}" for i in every]
         spot = ["v.file_id", "v.place"]
         if self.moved is not None:
             others["moved"] = self.moved
             joins += " LEFT JOIN moved AS m ON v.rid = m.rid"
             moved = "m.rid IS NOT NULL"
-            values = [f"CASE WHEN m.rid IS NOT NULL THEN m.c{i} ELSE v.s{i} END AS n{i}" for i in every]
+            values = [f"CASE WHEN m.rid IS NOT NULL THEN m.c{i} ELSE v.b{i} END AS o{i}" for i in every]
             spot = [
                 f"CASE WHEN m.rid IS NOT NULL THEN m.{name} ELSE v.{name} END AS {name}"
                 for name in ("file_id", "place")
             ]
-        same = "".join(f", v.p{i}, v.s{i}" for i in every)
-        return self.removed.query(
-            f"SELECT v.rid, {', '.join(spot)}, v.had, v.got, ({moved}) OR ({stays}) AS has{same}, {', '.join(values)} "
-            f"FROM ({pairs}) AS v{joins}",
+        same = "".join(f", v.t{i}, v.b{i}" for i in every)
+        return self.theirs.query(
+            f"SELECT v.rid, {', '.join(spot)}, v.in_theirs, v.in_base, ({moved}) OR ({stays}) AS in_ours{same}, "
+            f"{', '.join(values)} FROM ({pairs}) AS v{joins}",
             **others,
         )
 
 
-def _with_operations(compared: Rows, places: Places, rules: TableRules, *, has_moved: bool) -> Rows:
+def _with_operations(
+    compared: Rows, places: Places, rules: TableRules, first_new: int | None, *, has_moved: bool
+) -> Rows:
     def any_of(conditions: Sequence[str]) -> str:
         return f"({' OR '.join(conditions)})" if conditions else "false"
 
     settled = _Settled(rules, places.columns)
-    changed = [f"had AND got AND ps{i} AS u{i}" for i in places.cells]
+    changed = [f"in_theirs AND in_base AND tb{i} AS u{i}" for i in places.cells]
     if has_moved:
-        again = [f"u{i} AND has AND ns{i} AND np{i} AS x{i}" for i in places.cells]
-        back = [
-            f"u{i} AND has AND np{i} AND (NOT x{i} OR {settled.cell(i)} IS NOT DISTINCT FROM 'revert') AS a{i}"
+        again = [f"u{i} AND in_ours AND ob{i} AND ot{i} AS x{i}" for i in places.cells]
+        taken = [
+            f"u{i} AND in_ours AND ot{i} AND (NOT x{i} OR {settled.cell(i)} IS NOT DISTINCT FROM 'theirs') AS a{i}"
             for i in places.cells
         ]
     else:
         again = [f"false AS x{i}" for i in places.cells]
-        back = [f"u{i} AND has AS a{i}" for i in places.cells]
-    since_insert = any_of([f"ns{i}" for i in places.kept]) if has_moved else "false"
+        taken = [f"u{i} AND in_ours AS a{i}" for i in places.cells]
+    since_base = any_of([f"ob{i}" for i in places.kept]) if has_moved else "false"
     moved = (
-        f"CASE WHEN had AND got THEN NOT has AND {any_of([f'u{i}' for i in places.cells])} "
-        f"ELSE got AND has AND {since_insert} END AS moved"
+        f"CASE WHEN in_theirs AND in_base THEN NOT in_ours AND {any_of([f'u{i}' for i in places.cells])} "
+        f"ELSE in_base AND in_ours AND {since_base} END AS moved"
     )
     open_cells = any_of([f"x{i} AND {settled.cell(i)} IS NULL" for i in places.cells])
-    is_back = any_of([*(f"a{i}" for i in places.cells), *(f"pn{i}" for i in places.returned)])
-    reverts = f"{settled.row} IS NOT DISTINCT FROM 'revert'"
+    is_taken = any_of([*(f"a{i}" for i in places.cells), *(f"to{i}" for i in places.came)])
+    theirs = f"{settled.row} IS NOT DISTINCT FROM 'theirs'"
+    new = "" if first_new is None else f"WHEN rid >= {first_new:d} THEN CASE WHEN in_theirs THEN 'new' END "
     operation = (
-        f"CASE WHEN (moved AND {settled.row} IS NULL) OR {open_cells} THEN 'conflict' "
-        f"WHEN had AND got AND has THEN CASE WHEN {is_back} THEN 'update' END "
-        f"WHEN had AND got THEN CASE WHEN moved AND {reverts} THEN 'insert' END "
-        f"WHEN got THEN CASE WHEN has AND (NOT moved OR {reverts}) THEN 'delete' END "
-        "WHEN NOT has THEN 'insert' END AS op"
+        f"CASE {new}WHEN (moved AND {settled.row} IS NULL) OR {open_cells} THEN 'conflict' "
+        f"WHEN in_theirs AND in_base AND in_ours THEN CASE WHEN {is_taken} THEN 'update' END "
+        f"WHEN in_theirs AND in_base THEN CASE WHEN moved AND {theirs} THEN 'insert' END "
+        f"WHEN in_base THEN CASE WHEN in_ours AND (NOT moved OR {theirs}) THEN 'delete' END "
+        "WHEN NOT in_ours THEN 'insert' END AS op"
     )
     source, given = "rows", "SELECT *"
     others: dict[str, Rows] = {}
@@ -173,8 +186,8 @@ def _with_operations(compared: Rows, places: Places, rules: TableRules, *, has_m
     found = f"{given} FROM {source}"
     found = f"SELECT *{''.join(f', {one}' for one in changed)} FROM ({found})"
     found = f"SELECT *, {', '.join([moved, *again])} FROM ({found})"
-    if back:
-        found = f"SELECT *, {', '.join(back)} FROM ({found})"
+    if taken:
+        found = f"SELECT *, {', '.join(taken)} FROM ({found})"
     return compared.query(f"SELECT *, {operation} FROM ({found})", **others)
 
 
@@ -221,19 +234,17 @@ def _literal(rule: str | None) -> str:
 
 def operations(found: Rows, places: Places) -> Rows:
     """Return the rows that change: the virtual columns, the columns of the table afterwards, then `OPERATION`."""
+    inserts = "op IN ('insert', 'new')"
     values = []
     for number, i in enumerate(places.target):
-        if i in places.returned:
-            value = f"CASE WHEN had THEN p{i} ELSE n{i} END"
+        if i in places.came:
+            value = f"CASE WHEN in_theirs THEN t{i} ELSE o{i} END"
         elif i in places.cells:
-            value = f"CASE WHEN op = 'insert' OR a{i} THEN p{i} ELSE n{i} END"
+            value = f"CASE WHEN {inserts} OR a{i} THEN t{i} ELSE o{i} END"
         else:
-            value = f"CASE WHEN op = 'insert' THEN p{i} ELSE n{i} END"
-        values.append(f"{value} AS t{number}")
-    spot = [
-        "CASE WHEN op = 'insert' THEN NULL ELSE file_id END AS file_id",
-        "CASE WHEN op = 'insert' THEN NULL ELSE place END AS place",
-    ]
+            value = f"CASE WHEN {inserts} THEN t{i} ELSE o{i} END"
+        values.append(f"{value} AS w{number}")
+    spot = [f"CASE WHEN {inserts} THEN NULL ELSE {name} END AS {name}" for name in ("file_id", "place")]
     listed = ", ".join([*spot, "rid", "CAST(NULL AS BIGINT) AS snapshot_id", *values, f"op AS {OPERATION}"])
     return found.query(f"SELECT {listed} FROM rows WHERE op IS NOT NULL")
 
@@ -245,7 +256,7 @@ def chosen(made: Rows, kinds: Sequence[str], names: Sequence[str]) -> Rows:
 
 
 def filled_sql(columns: Sequence[tuple[int, Column]]) -> str:
-    """SQL that counts the rows of `moved` whose value in a column is another than in `rows`, or than the first default.
+    """SQL that counts the rows of `after` whose value in a column is another than in `rows`, or than the first default.
 
     Args:
         columns: each with its place.
@@ -257,29 +268,29 @@ def filled_sql(columns: Sequence[tuple[int, Column]]) -> str:
         value = f"CASE WHEN s.rid IS NULL THEN CAST({text} AS {kind}) ELSE s.c{i} END"
         differs = differs_sql(f"m.c{i}", value, column.data_type)
         counts.append(f"count(CASE WHEN m.c{i} IS NOT NULL AND {differs} THEN 1 END) AS n{i}")
-    return f"SELECT {', '.join(counts)} FROM moved AS m LEFT JOIN rows AS s ON m.rid = s.rid"
+    return f"SELECT {', '.join(counts)} FROM after AS m LEFT JOIN rows AS s ON m.rid = s.rid"
 
 
-def carried(removed: Rows, moved: Rows, places: Places) -> Rows:
-    """Operations that give rows, written anew without columns that come back, the values of then.
+def carried(theirs: Rows, moved: Rows, places: Places) -> Rows:
+    """Operations that give rows, written anew without columns that come, the values of theirs.
 
     Args:
-        removed: the rows as they were before; see `side`.
-        moved: the rows that are in other places today.
+        theirs: see `side`.
+        moved: the rows that are in other places of ours.
     """
-    lost = " OR ".join(differs_sql(f"p.c{i}", f"m.c{i}", places.columns[i].data_type) for i in places.returned)
+    lost = " OR ".join(differs_sql(f"t.c{i}", f"m.c{i}", places.columns[i].data_type) for i in places.came)
     values = "".join(
-        f", {'p' if i in places.returned else 'm'}.c{i} AS t{number}" for number, i in enumerate(places.target)
+        f", {'t' if i in places.came else 'm'}.c{i} AS w{number}" for number, i in enumerate(places.target)
     )
-    return removed.query(
+    return theirs.query(
         f"SELECT m.file_id, m.place, m.rid, CAST(NULL AS BIGINT) AS snapshot_id{values}, 'update' AS {OPERATION} "
-        f"FROM rows AS p JOIN moved AS m ON p.rid = m.rid WHERE {lost}",
+        f"FROM rows AS t JOIN moved AS m ON t.rid = m.rid WHERE {lost}",
         moved=moved,
     )
 
 
 def conflicts(
-    found: Rows, places: Places, rules: TableRules, title: str, most: int, time_zone: str
+    found: Rows, places: Places, rules: TableRules, title: str, words: Words, most: int, time_zone: str
 ) -> tuple[list[Conflict], int]:
     """List the conflicts of rows that no rule settles, by row id, and count all of them.
 
@@ -293,13 +304,13 @@ def conflicts(
     source = "FROM rows WHERE op = 'conflict'"
     total = found.query(f"SELECT CAST(sum({count}) AS BIGINT) AS n {source}").arrow().column("n")[0].as_py()
     flags = "".join(f", {cell} AS y{i}, u{i}" for i, cell in cells.items())
-    values = "".join(f", p{i}, s{i}, n{i}" for i in range(len(places.columns)))
+    values = "".join(f", t{i}, b{i}, o{i}" for i in range(len(places.columns)))
     listed = found.query(
-        f"SELECT rid, had, got, {of_row} AS moved{flags}{values} {source} ORDER BY rid LIMIT {most:d}"
+        f"SELECT rid, in_theirs, in_base, {of_row} AS moved{flags}{values} {source} ORDER BY rid LIMIT {most:d}"
     ).arrow()
     noted: list[Conflict] = []
     for row in _rows(listed, time_zone):
-        noted += _of_row(dict(zip(listed.column_names, row, strict=True)), places, title)
+        noted += _of_row(dict(zip(listed.column_names, row, strict=True)), places, title, words)
     return noted[:most], int(total)
 
 
@@ -308,18 +319,21 @@ def _rows(table: pa.Table, time_zone: str) -> Iterable[Sequence[object]]:
     try:
         return python_rows(table, time_zone)
     except ConstraintError:
-        flags = [name[0] in "pns" for name in table.column_names]
+        is_value = [name[0] in "tbo" for name in table.column_names]
         plain = [column.to_pylist() for column in table.columns]
         texts = texts_to_show(table, time_zone)
-        return zip(*(text if flag else own for flag, text, own in zip(flags, texts, plain, strict=True)), strict=True)
+        return zip(
+            *(text if shown else own for shown, text, own in zip(is_value, texts, plain, strict=True)), strict=True
+        )
 
 
-def _of_row(row: Mapping[str, object], places: Places, title: str) -> list[Conflict]:
+def _of_row(row: Mapping[str, object], places: Places, title: str, words: Words) -> list[Conflict]:
     row_id = int(str(row["rid"]))
     names = {i: column.name for i, column in enumerate(places.columns)}
     if not row["moved"]:
+        reason = words.reason(Reason.CELL)
         return [
-            Conflict(title, row_id, names[i], row[f"p{i}"], row[f"s{i}"], row[f"n{i}"], "changed since")
+            Conflict(title, row_id, names[i], row[f"b{i}"], row[f"o{i}"], row[f"t{i}"], reason)
             for i in places.cells
             if row[f"y{i}"]
         ]
@@ -327,13 +341,9 @@ def _of_row(row: Mapping[str, object], places: Places, title: str) -> list[Confl
     def cells(version: str, listed: Sequence[int]) -> dict[str, object]:
         return {names[i]: row[f"{version}{i}"] for i in listed}
 
-    if row["had"] and row["got"]:
+    if row["in_theirs"] and row["in_base"]:
         changed = [i for i in places.cells if row[f"u{i}"]]
-        return [
-            Conflict(title, row_id, None, cells("p", changed), cells("s", changed), None, "updated, and deleted since")
-        ]
-    return [
-        Conflict(
-            title, row_id, None, None, cells("s", places.kept), cells("n", places.kept), "inserted, and changed since"
-        )
-    ]
+        reason = words.reason(Reason.ROW_UPDATED)
+        return [Conflict(title, row_id, None, cells("b", changed), None, cells("t", changed), reason)]
+    reason = words.reason(Reason.ROW_DELETED)
+    return [Conflict(title, row_id, None, cells("b", places.kept), cells("o", places.kept), None, reason)]

@@ -1,0 +1,484 @@
+"""Finds what becomes of the rows of one table that theirs changed, and stages it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.diff.compute import rows_to_read
+from ducklake_lab.duckdb.casting import has_part
+from ducklake_lab.engine import changes
+from ducklake_lab.engine.facts import facts_of
+from ducklake_lab.engine.on_spark import OnSpark
+from ducklake_lab.engine.placement import Engines
+from ducklake_lab.engine.rows import InMemory, Rows
+from ducklake_lab.engine.scans import Scan
+from ducklake_lab.engine.staging import few_rows, stage_deleted, stage_written, target_of
+from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
+from ducklake_lab.merging import versions
+from ducklake_lab.merging.column_ids import ColumnIds
+from ducklake_lab.merging.conflicts import TableRules, Unsettled, Words
+from ducklake_lab.merging.definitions import Definition
+from ducklake_lab.merging.taking_over import Arrival, take_over, whole_files
+from ducklake_lab.merging.versions import Places, Versions
+from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.staged import SNAPSHOT_ID, VIRTUAL_COLUMNS, StagedData
+from ducklake_lab.model.state import CatalogState
+from ducklake_lab.scan.changes import compare
+from ducklake_lab.scan.plan import ChangePlan, ScanFile, ScanPlan
+from ducklake_lab.scan.planner import plan_scan
+from ducklake_lab.transaction.transaction import Transaction
+
+if TYPE_CHECKING:
+    from ducklake_lab.spark.library import SparkSession
+
+#: Types of which Spark's queries keep less than the value.
+_NOT_ON_SPARK = ("timestamp_ns", "variant")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A table in one state of a lake.
+
+    Attributes:
+        staged: the transaction's changes of its rows, on top of the state.
+    """
+
+    lake: Lake
+    state: CatalogState
+    table: Table
+    staged: StagedData | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A table on one side of a merge.
+
+    Attributes:
+        base: where both sides began.
+        tip: as the side has it.
+    """
+
+    base: Version
+    tip: Version
+
+
+@dataclass(frozen=True, slots=True)
+class RowIds:
+    """Ids of one table's rows and columns on the two sides.
+
+    Attributes:
+        columns: those of columns.
+        first_new: the first row id that theirs gave out; None where both sides have the same ids.
+        placed: the base of theirs is that of ours, so that its rows are in the same places of the same files.
+    """
+
+    columns: ColumnIds = field(default_factory=ColumnIds)
+    first_new: int | None = None
+    placed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """Operations on the rows of one table.
+
+    Attributes:
+        rows: see `versions.operations`; None for no row.
+        counts: of the rows by operation.
+        scan: reads the table as ours has it.
+        files: files of theirs that are taken over whole.
+    """
+
+    rows: Rows | None
+    counts: Mapping[str, int]
+    scan: ScanPlan
+    files: Sequence[Arrival] = ()
+
+    def count(self, *kinds: str) -> int:
+        return sum(self.counts.get(kind, 0) for kind in kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """The rows that theirs changed.
+
+    Attributes:
+        plan: leads from the earlier of both states to the later one.
+        forward: theirs is the later state.
+    """
+
+    plan: ChangePlan
+    forward: bool
+
+    @property
+    def base_files(self) -> set[int]:
+        """The ids of the files that hold rows of the base."""
+        plan = self.plan
+        files = [*plan.removed.files, *(rows.after for rows in plan.deleted)] if self.forward else plan.inserted.files
+        return {file.data_file.data_file_id for file in files}
+
+    def theirs(self, spark: SparkSession | None) -> Rows:
+        return changes.added(self.plan, spark) if self.forward else changes.removed(self.plan, spark)
+
+    def base(self, spark: SparkSession | None) -> Rows:
+        return changes.removed(self.plan, spark) if self.forward else changes.added(self.plan, spark)
+
+
+class RowChanges:
+    """Rows of one table in three versions.
+
+    Args:
+        transaction: in which the changes are staged.
+        engines: where the rows are worked.
+        stack: frees what Spark keeps.
+    """
+
+    def __init__(
+        self,
+        transaction: Transaction,
+        engines: Engines,
+        stack: ExitStack,
+        title: str,
+        words: Words,
+        rules: TableRules,
+        unsettled: Unsettled,
+    ) -> None:
+        self._transaction = transaction
+        self._engines = engines
+        self._stack = stack
+        self._title = title
+        self._words = words
+        self._rules = rules
+        self._unsettled = unsettled
+        self._plans: dict[object, tuple[Version, ScanPlan]] = {}
+        self._time_zone = transaction.lake.session.time_zone()
+
+    def find(
+        self, theirs: Pair, ours: Pair, definition: Definition, ids: RowIds, row_ids: Collection[int] | None
+    ) -> Operations | None:
+        """Return what becomes of the rows, or None where theirs changed none; notes conflicts.
+
+        Args:
+            row_ids: only these; None for all.
+        """
+        places = _places(theirs.tip.table, ours.base.table, ours.tip.table, definition)
+        change = self._change(theirs, ids.columns.to_theirs(places.columns))
+        files: Sequence[Arrival] = ()
+        if ids.first_new is not None and row_ids is None:
+            others = (theirs.base.table, ours.tip.table)
+            change, files = self._without_whole_files(change, theirs.tip, definition.table, others, ids)
+        count = rows_to_read(change.plan)
+        today = self._plan(ours.tip, places.columns)
+        if not count:
+            return Operations(None, {}, today, files) if files else None
+        since = self._since_base(ours, places, ids, change, today)
+        wanted = InMemory(pa.table({"rid": pa.array(sorted(row_ids), pa.int64())})) if row_ids is not None else None
+        if self._is_here(change.plan.files, count):
+            found, base = self._sides(change, places, None, wanted)
+            if _is_empty(since):
+                # one query reads both sides
+                return self._operations(Versions(found, base, ids.first_new), places, today, files)
+            found, base = _in_memory(found, base)
+            shared = versions.row_ids(found, base, ids.first_new)
+            since = self._only_with(since, shared)
+            if self._is_here((*change.plan.files, *since.files), count + rows_to_read(since)):
+                made = self._with_ours(found, base, since, places, None, ids)
+                return self._operations(made, places, today, files)
+        with self._on_spark(places.columns) as spark:
+            found, base = self._sides(change, places, spark, wanted)
+            made = self._with_ours(found, base, since, places, spark, ids)
+            return self._operations(made, places, today, files)
+
+    def filled(self, pair: Pair, columns: Sequence[Column]) -> dict[int, int]:
+        """Count the values that a side wrote into columns which the other one dropped, by column id.
+
+        A value that a later row has by the column's first default is none of them.
+        """
+        change = self._change(pair, pair.tip.table.columns).plan
+        if not change.inserted.files and change.inserted.inlined is None:
+            return {}
+        spots = {column.column_id: i for i, column in enumerate(pair.tip.table.columns)}
+        query = versions.filled_sql([(spots[column.column_id], column) for column in columns])
+        count = len(spots)
+        spark: SparkSession | None = None
+        with ExitStack() as stack:
+            if not self._is_here(change.files, rows_to_read(change)):
+                spark = stack.enter_context(self._on_spark(columns))
+            removed, added = changes.removed(change, spark), changes.added(change, spark)
+            found = versions.side(removed, count).query(query, after=versions.side(added, count)).arrow()
+        counts = zip(columns, found.columns, strict=True)
+        return {column.column_id: number for column, values in counts if (number := values[0].as_py())}
+
+    def carry(self, theirs: Version, ours: Version, definition: Definition) -> Operations | None:
+        """Return operations that give rows their values in columns that come; None where no row was written since.
+
+        Args:
+            theirs: an earlier state of the same lake.
+            ours: the table with the columns.
+        """
+        places = _places(theirs.table, theirs.table, ours.table, definition)
+        old, today = (self._plan(version, places.columns) for version in (theirs, ours))
+        change = compare(old, today)
+        if not change.inserted.files and change.inserted.inlined is None:
+            return None
+        with ExitStack() as stack:
+            spark: SparkSession | None = None
+            if not self._is_here(change.files, rows_to_read(change)):
+                spark = stack.enter_context(self._on_spark(places.columns))
+            removed, moved = self._sides(_Change(change, forward=False), places, spark, None)
+            made = self._kept(versions.carried(removed, moved, places))
+            return Operations(made, made.counts(versions.OPERATION), today)
+
+    def check_not_null(self, ours: Version, columns: Sequence[Column]) -> None:
+        """Raises ConstraintError where a column that becomes NOT NULL has NULL in some row."""
+        for column in columns:
+            plan = self._plan(ours, [column])
+            rows: Rows = Scan(plan)
+            with ExitStack() as stack:
+                if not self._engines.placing.place(facts_of(plan.files)).is_here:
+                    spark = stack.enter_context(self._engines.running())
+                    rows = OnSpark(rows.frame(spark), engines=self._engines)
+                found = rows.first(1, ["c0"]).query("SELECT count(*) AS n FROM rows WHERE c0 IS NULL").arrow()
+            if found.column("n")[0].as_py():
+                raise ConstraintError(
+                    f"Column {column.name} of {self._title} cannot become NOT NULL with {self._words.title}: it has NULL values "
+                    "that are younger."
+                )
+
+    def check_unwritten(self, theirs: Version, ours: Version, columns: Sequence[str]) -> None:
+        """Raises UnsupportedFeatureError where rows were written since into columns that get their former types.
+
+        Args:
+            theirs: an earlier state of the same lake.
+        """
+        plan = self._plan(ours, ours.table.columns)
+        first = theirs.state.snapshot.next_file_id
+        ids = plan.inlined.rows.column(SNAPSHOT_ID) if plan.inlined is not None else pa.chunked_array([], pa.int64())
+        young = pc.any(pc.fill_null(pc.greater(ids, theirs.state.snapshot.snapshot_id), True)).as_py()
+        if young or any(file.data_file.data_file_id >= first for file in plan.files):
+            raise UnsupportedFeatureError(
+                f"The type of column {columns[0]} of {self._title} is not changed back: files were written since, whose "
+                "values may not fit; revert with rows=…, which leaves columns alone, or restore the table."
+            )
+
+    def stage(self, table: Table, made: Operations) -> None:
+        """Stages what becomes of the rows."""
+        transaction = self._transaction
+        if made.files:
+            take_over(transaction, table, made.files)
+        if made.rows is None:
+            return
+        source = made.rows
+        target, few = target_of(transaction, table), few_rows(transaction, table)
+
+        def chosen(*kinds: str) -> tuple[Rows, int]:
+            count = made.count(*kinds)
+            rows = versions.chosen(source, kinds, [column.name for column in table.columns]).run_by(self._engines)
+            return (rows.here() if count <= few else rows), count
+
+        rows, count = chosen("delete", "update")
+        stage_deleted(transaction, target, made.scan, rows, count)
+        rows, count = chosen("insert", "update")
+        if count:
+            stage_written(transaction, table, rows.write(target, keeps_ids=True, count=count))
+        rows, count = chosen("new")
+        if count:
+            stage_written(transaction, table, rows.rest(len(VIRTUAL_COLUMNS)).write(target, count=count))
+
+    # Parts
+
+    def _plan(self, version: Version, columns: Sequence[Column]) -> ScanPlan:
+        """The scan of a version, planned once."""
+        key = id(version), tuple(columns)
+        if key not in self._plans:
+            with version.lake.connect() as connection:
+                table = replace(version.table, columns=tuple(columns))
+                plan = plan_scan(version.lake, connection, version.state, table, staged=version.staged)
+            self._plans[key] = version, plan
+        return self._plans[key][1]
+
+    def _change(self, theirs: Pair, columns: Sequence[Column]) -> _Change:
+        """The change of a side, from base to tip."""
+        base, tip = (self._plan(version, columns) for version in (theirs.base, theirs.tip))
+        forward = theirs.base.state.snapshot.snapshot_id <= theirs.tip.state.snapshot.snapshot_id
+        return _Change(compare(base, tip) if forward else compare(tip, base), forward)
+
+    def _without_whole_files(
+        self, change: _Change, tip: Version, merged: Table, others: Sequence[Table], ids: RowIds
+    ) -> tuple[_Change, Sequence[Arrival]]:
+        """The change without new files that are taken over as they are, and these."""
+        inserted = change.plan.inserted
+        if not change.forward or not ids.columns.are_same or ids.first_new is None:
+            return change, ()
+        found = whole_files(tip.lake, tip.table, merged, others, inserted.files, ids.first_new)
+        taken = {arrival.file.data_file.data_file_id for arrival in found}
+        left = tuple(file for file in inserted.files if file.data_file.data_file_id not in taken)
+        return replace(change, plan=replace(change.plan, inserted=replace(inserted, files=left))), found
+
+    def _since_base(self, ours: Pair, places: Places, ids: RowIds, change: _Change, today: ScanPlan) -> ChangePlan:
+        """The rows that left the places of the base, and those in other places of ours."""
+        if not ids.placed:
+            return ChangePlan(today, replace(today, files=(), inlined=None), ())
+        if ours.base.state.snapshot == ours.tip.state.snapshot and ours.tip.staged is None:
+            base = today
+        else:
+            base = self._plan(ours.base, places.columns)
+        return _of_files(compare(base, today), change.base_files)
+
+    def _with_ours(
+        self, theirs: Rows, base: Rows, since: ChangePlan, places: Places, spark: SparkSession | None, ids: RowIds
+    ) -> Versions:
+        shared = versions.row_ids(theirs, base, ids.first_new)
+        gone, moved = self._since(since, places, spark, shared)
+        if not ids.placed and ids.first_new is not None:
+            self._check_shared(base, ids.first_new)
+        return Versions(theirs, base, ids.first_new, gone, moved, ids.placed)
+
+    def _check_shared(self, base: Rows, first_new: int) -> None:
+        """Raises UnsupportedFeatureError where theirs changed rows that came with an earlier merge."""
+        count = base.query(f"SELECT count(*) AS n FROM rows WHERE rid >= {first_new:d}").arrow().column("n")[0].as_py()
+        if count:
+            raise UnsupportedFeatureError(
+                f"{count:,} rows of {self._title} came with an earlier merge, under other row ids, and {self._words.title} "
+                "has changed them since; a merge of these is not supported. Change them in the lake."
+            )
+
+    def _operations(self, found: Versions, places: Places, today: ScanPlan, files: Sequence[Arrival]) -> Operations:
+        compared = found.compared(places)
+        # Spark would compare values anew for each operation
+        compared = self._kept(compared) if isinstance(compared, OnSpark) else compared
+        rows = found.decided(compared, places, self._rules)
+        made = self._kept(versions.operations(rows, places))
+        counts = made.counts(versions.OPERATION)
+        if counts.get("conflict"):
+            listed, total = versions.conflicts(
+                rows, places, self._rules, self._title, self._words, self._unsettled.room, self._time_zone
+            )
+            self._unsettled.add_all(listed, total)
+        return Operations(made, counts, today, files)
+
+    def _kept(self, rows: Rows) -> Rows:
+        """The rows, computed once: here in memory, or cached by Spark."""
+        if not isinstance(rows, OnSpark):
+            return InMemory(rows.arrow())
+        frame = rows.data.persist()
+        self._stack.callback(frame.unpersist)
+        return replace(rows, data=frame).run_by(self._engines)
+
+    def _is_here(self, files: Sequence[ScanFile], count: int) -> bool:
+        return self._engines.placing.place(replace(facts_of(files, purpose="change"), rows=count)).is_here
+
+    @contextmanager
+    def _on_spark(self, columns: Sequence[Column]) -> Iterator[SparkSession]:
+        """Runs Spark jobs in the block.
+
+        Raises:
+            UnsupportedFeatureError: Spark's queries do not keep the values of a column.
+        """
+        for column in columns:
+            if has_part(column.data_type, _NOT_ON_SPARK):
+                raise UnsupportedFeatureError(
+                    f"Spark cuts values of {column.name}, which is {column.data_type.sql()}; work in a session with "
+                    "engine='duckdb'."
+                )
+        with self._engines.running() as spark:
+            yield spark
+
+    def _sides(
+        self, change: _Change, places: Places, spark: SparkSession | None, wanted: Rows | None
+    ) -> tuple[Rows, Rows]:
+        """The changed rows of theirs, and of the base."""
+
+        def found(rows: Rows) -> Rows:
+            one = versions.side(rows, len(places.columns))
+            return versions.only(one, wanted) if wanted is not None else one
+
+        return found(change.theirs(spark)), found(change.base(spark))
+
+    def _since(
+        self, since: ChangePlan, places: Places, spark: SparkSession | None, ids: Rows
+    ) -> tuple[Rows | None, Rows | None]:
+        """The row ids that left their places, and the rows in other places of ours, among some row ids."""
+        gone: Rows | None = None
+        moved: Rows | None = None
+        count = len(places.columns)
+        if since.removed.files or since.removed.inlined is not None or since.deleted:
+            gone = versions.side(changes.removed(since, spark), count).query("SELECT DISTINCT rid FROM rows")
+        if since.inserted.files or since.inserted.inlined is not None:
+            moved = versions.only(versions.side(changes.added(since, spark), count), ids)
+        if spark is not None:
+            return gone, moved
+        return gone and InMemory(gone.arrow()), moved and InMemory(moved.arrow())
+
+    def _only_with(self, since: ChangePlan, ids: Rows) -> ChangePlan:
+        """The change without new files that hold none of some row ids; only the ids in them are read."""
+        inserted = since.inserted
+        rows = sum(file.data_file.record_count for file in inserted.files)
+        facts = replace(facts_of(inserted.files), rows=rows)
+        if not inserted.files or not self._engines.placing.compares_row_ids_here(facts, rows):
+            return since
+        narrow = replace(inserted, table=replace(inserted.table, columns=inserted.columns[:1]), inlined=None)
+        found = versions.side(Scan(narrow, virtual=True), 1).query(
+            "SELECT DISTINCT file_id FROM rows WHERE rid IN (SELECT rid FROM ids)", ids=ids
+        )
+        holding = set(found.arrow().column("file_id").to_pylist())
+        kept = tuple(file for file in inserted.files if file.data_file.data_file_id in holding)
+        return replace(since, inserted=replace(inserted, files=kept))
+
+
+def _is_empty(since: ChangePlan) -> bool:
+    return not since.files and since.inserted.inlined is None and since.removed.inlined is None
+
+
+def _in_memory(theirs: Rows, base: Rows) -> tuple[Rows, Rows]:
+    """Both versions, read at once."""
+    with ThreadPoolExecutor(1) as pool:
+        later = pool.submit(base.arrow)
+        return InMemory(theirs.arrow()), InMemory(later.result())
+
+
+def _of_files(since: ChangePlan, file_ids: Collection[int]) -> ChangePlan:
+    """The change without rows that left other files."""
+    return replace(
+        since,
+        removed=replace(
+            since.removed, files=tuple(file for file in since.removed.files if file.data_file.data_file_id in file_ids)
+        ),
+        deleted=tuple(rows for rows in since.deleted if rows.after.data_file.data_file_id in file_ids),
+    )
+
+
+def _places(theirs: Table, base: Table, ours: Table, definition: Definition) -> Places:
+    """Columns by their places, in the types that they have afterwards."""
+    their, old, own = ({column.column_id for column in table.columns} for table in (theirs, base, ours))
+    merged = {column.column_id: column for column in definition.table.columns}
+    coming = [column for column in definition.came if column.column_id not in own]
+    read = [replace(c, type=m.type, children=m.children) if (m := merged.get(c.column_id)) else c for c in ours.columns]
+    columns = _with_unique_names([*read, *coming])
+    spots = {column.column_id: i for i, column in enumerate(columns)}
+    return Places(
+        columns=columns,
+        cells=[i for i, c in enumerate(ours.columns) if c.column_id in their and c.column_id in old],
+        kept=[i for i, c in enumerate(ours.columns) if c.column_id in their or c.column_id not in old],
+        came=[spots[column.column_id] for column in definition.came],
+        target=[spots[column.column_id] for column in definition.table.columns],
+    )
+
+
+def _with_unique_names(columns: Sequence[Column]) -> tuple[Column, ...]:
+    taken = set[str]()
+    found = []
+    for column in columns:
+        name = column.name
+        while name.casefold() in taken:
+            name += " (dropped)"
+        taken.add(name.casefold())
+        found.append(replace(column, name=name))
+    return tuple(found)

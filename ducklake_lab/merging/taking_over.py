@@ -1,0 +1,121 @@
+"""Data files of another lake that become files of this one as they are: a second name of the file, or a copy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ducklake_lab.catalog.files import read_column_stats
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.maintenance.rewriting import new_path
+from ducklake_lab.model.entries import ROW_ID_FIELD, Table
+from ducklake_lab.model.files import ColumnStats, WrittenFile
+from ducklake_lab.scan.footers import file_column_ids
+from ducklake_lab.scan.plan import ScanFile
+from ducklake_lab.storage import Storage, join
+from ducklake_lab.transaction.transaction import Transaction
+
+_storage = Storage()
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A file that is taken over: all of its rows are new, and there are no others in it.
+
+    Attributes:
+        stats: of its columns.
+    """
+
+    file: ScanFile
+    stats: tuple[ColumnStats, ...]
+
+    @property
+    def written(self) -> WrittenFile:
+        """The file under its new name."""
+        data_file = self.file.data_file
+        return WrittenFile(
+            path=new_path(data_file),
+            record_count=data_file.record_count,
+            file_size_bytes=data_file.file_size_bytes,
+            footer_size=data_file.footer_size or 0,
+            column_stats=self.stats,
+            partition_values=data_file.partition_values,
+        )
+
+
+def whole_files(
+    lake: Lake, theirs: Table, merged: Table, others: Sequence[Table], files: Sequence[ScanFile], first_new: int
+) -> Sequence[Arrival]:
+    """Return the files that can be taken over, with their statistics.
+
+    Not files with row ids or names of columns of their own, with deleted rows, or that our table would partition
+    otherwise; nor any where a column was retyped, as bounds are spelled in the type of their time.
+
+    Args:
+        lake: theirs.
+        merged: our table as it becomes; columns have the same ids in both.
+        others: further versions of the table.
+        files: those that theirs has and the base has not, as theirs reads them.
+        first_new: the first row id that theirs gave out.
+    """
+    if _keys(theirs) != _keys(merged) or any(_types_differ(theirs, other) for other in (merged, *others)):
+        return ()
+    partition_id = theirs.partition.partition_id if theirs.partition is not None and theirs.partition.fields else None
+    plain = [file for file in files if _is_whole(file, partition_id, first_new)]
+    ids = file_column_ids([file.path for file in plain], _storage)
+    # a file without field ids has its columns by place
+    whole = [file for file in plain if ids[file.path] and ROW_ID_FIELD not in ids[file.path]]
+    if not whole:
+        return ()
+    with lake.connect() as connection:
+        numbers = [file.data_file.data_file_id for file in whole]
+        newest = lake.snapshot(connection).snapshot_id
+        stats = read_column_stats(connection, theirs.table_id, None, newest, numbers)
+    strict = [column.column_id for column in merged.columns if not column.nulls_allowed]
+    arrivals = []
+    for file in whole:
+        of_file = stats.get(file.data_file.data_file_id, {})
+        # an unknown count of NULLs is looked at when the rows are written
+        if all(number in of_file and of_file[number].null_count == 0 for number in strict):
+            arrivals.append(Arrival(file, tuple(of_file.values())))
+    return arrivals
+
+
+def _keys(table: Table) -> object:
+    return table.partition.fields if table.partition is not None else ()
+
+
+def _types_differ(one: Table, other: Table) -> bool:
+    types = {column.column_id: column.data_type for column in one.columns}
+    return any(types.get(column.column_id, column.data_type) != column.data_type for column in other.columns)
+
+
+def _is_whole(file: ScanFile, partition_id: int | None, first_new: int) -> bool:
+    data_file = file.data_file
+    return (
+        not file.has_deletes
+        and not file.is_bounded
+        and data_file.path_is_relative
+        and data_file.partial_max is None
+        and data_file.mapping_id is None
+        and data_file.encryption_key is None
+        and data_file.partition_id == partition_id
+        and data_file.row_id_start is not None
+        and data_file.row_id_start >= first_new
+    )
+
+
+def take_over(transaction: Transaction, table: Table, arrivals: Sequence[Arrival]) -> None:
+    """Stages the files under new names in the table's folder.
+
+    Raises:
+        DataFileError: a file is not there.
+    """
+    folder = transaction.lake.folder(transaction.state, table)
+    files = {join(folder, written.path): (arrival, written) for arrival in arrivals for written in [arrival.written]}
+    try:
+        _storage.duplicate_all({path: arrival.file.path for path, (arrival, _) in files.items()})
+    except BaseException:
+        _storage.discard(files)
+        raise
+    transaction.append_files(table, [written for _, written in files.values()])
