@@ -19,7 +19,8 @@
     ├── TransactionError             misuse of BEGIN/COMMIT/ROLLBACK, or a failed commit
     │   ├── TransactionConflictError another commit changed what this one builds on
     │   ├── CommitUnknownError       it is not known whether the commit landed
-    │   └── RevertConflictError      later snapshots changed what a revert takes back; knows the conflicts
+    │   └── MergeConflictError       both sides of a merge changed the same; knows the conflicts
+    │       └── RevertConflictError  later snapshots changed what a revert takes back
     ├── SparkError                   Spark could not start, or a job failed
     │   └── JavaNotFoundError        no Java 17 or newer
     ├── SessionBusyError             another thread works with the session
@@ -50,6 +51,7 @@ __all__ = [
     "EntryExistsError",
     "EntryNotFoundError",
     "JavaNotFoundError",
+    "MergeConflictError",
     "RevertConflictError",
     "SessionBusyError",
     "SnapshotNotFoundError",
@@ -181,11 +183,11 @@ class CommitUnknownError(TransactionError):
     """The connection broke during commit; look at the newest snapshot before trying again."""
 
 
-class RevertConflictError(TransactionError):
-    """Later snapshots changed what a revert takes back, and no rule settles it; nothing was written.
+class MergeConflictError(TransactionError):
+    """Both sides of a merge changed the same, and no rule settles it; nothing was written.
 
     Attributes:
-        conflicts: each has table, row_id, column, base, then, now and reason; 10,000 at most.
+        conflicts: each has table, row_id, column, base, ours, theirs and reason; 10,000 at most.
         total: the number of all conflicts.
     """
 
@@ -193,6 +195,15 @@ class RevertConflictError(TransactionError):
         super().__init__(message)
         self.conflicts = tuple(conflicts)
         self.total = total
+
+
+class RevertConflictError(MergeConflictError):
+    """Later snapshots changed what a revert takes back, and no rule settles it; nothing was written.
+
+    Attributes:
+        conflicts: each has table, row_id, column, base, then, now and reason; 10,000 at most.
+        total: the number of all conflicts.
+    """
 
 
 class SparkError(DuckLakeError):

@@ -22,12 +22,21 @@ class Branch:
         snapshot_id: the snapshot it began at.
         parent: the branch that it began on; None for the lake itself.
         created: the time, in UTC.
+        generation: how often it was rebased; each time it gets a catalog and files of its own.
+        pending: the generation that a rebase makes, or made and did not finish.
     """
 
     name: str
     snapshot_id: int
     parent: str | None
     created: datetime
+    generation: int = 0
+    pending: int = 0
+
+    @property
+    def place(self) -> str:
+        """The name of its catalog and its files."""
+        return place_of(self.name, self.generation)
 
     def json(self) -> str:
         """Return the branch as text, without its name."""
@@ -36,8 +45,15 @@ class Branch:
                 "snapshot": self.snapshot_id,
                 "parent": self.parent,
                 "created": self.created.isoformat(),
+                "generation": self.generation,
+                "pending": self.pending,
             }
         )
+
+
+def place_of(name: str, generation: int = 0) -> str:
+    """Return the name of the catalog and the files of a branch; no name of a branch has a `~`."""
+    return name.casefold() + (f"~{generation}" if generation else "")
 
 
 def read_branch(name: str, text: str) -> Branch | None:
@@ -45,12 +61,19 @@ def read_branch(name: str, text: str) -> Branch | None:
     try:
         given = json.loads(text)
         parent = given["parent"]
-        branch = Branch(name, int(given["snapshot"]), parent, datetime.fromisoformat(given["created"]))
+        branch = Branch(
+            name,
+            int(given["snapshot"]),
+            parent,
+            datetime.fromisoformat(given["created"]),
+            int(given.get("generation", 0)),
+            int(given.get("pending", 0)),
+        )
     except (ValueError, KeyError, TypeError):
         return None
     # the text names places on this machine
     names = [name] if parent is None else [name, parent]
-    is_valid = all(isinstance(text, str) and _NAME.fullmatch(text) for text in names)
+    is_valid = all(isinstance(text, str) and _NAME.fullmatch(text) for text in names) and branch.generation >= 0
     return branch if is_valid else None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ducklake_lab.branches.branch import Branch
+from ducklake_lab.branches.branch import Branch, place_of
 from ducklake_lab.catalog.uri import CatalogLocation
 from ducklake_lab.errors import UnsupportedFeatureError
 
@@ -16,13 +16,16 @@ _NAMED = "branches_"
 _LONGEST = {"postgresql": 63, "mysql": 64}
 
 
-def catalog_of(root: CatalogLocation, name: str) -> CatalogLocation:
+def catalog_of(root: CatalogLocation, name: str, generation: int = 0) -> CatalogLocation:
     """Return the location of a branch's catalog: a file beside the lake's, a schema, or a database.
+
+    Args:
+        generation: as of `Branch`.
 
     Raises:
         UnsupportedFeatureError: the database has no place of that name.
     """
-    folded = name.casefold()
+    folded = place_of(name, generation)
     display = f"{root.display}#{name}"
     if root.path is not None:
         path = root.path.with_name(root.path.name + _SUFFIX) / f"{folded}{root.path.suffix or '.ducklake'}"
@@ -47,7 +50,7 @@ def root_of(location: CatalogLocation, branch: Branch) -> CatalogLocation:
         path = folder.with_name(folder.name.removesuffix(_SUFFIX))
         return replace(location, url=location.url.set(database=str(path)), path=path, display=display)
     place = (location.url.database if location.backend == "mysql" else location.schema) or ""
-    base = place.removesuffix(branch.name.casefold()).removesuffix(_NAMED).removesuffix("_")
+    base = place.removesuffix(branch.place).removesuffix(_NAMED).removesuffix("_")
     if location.backend == "mysql":
         return replace(location, url=location.url.set(database=base), display=display)
     return replace(location, schema=base or None, display=display)
@@ -57,8 +60,11 @@ def _separator(base: str) -> str:
     return f"_{_NAMED}" if base else _NAMED
 
 
-def files_of(root_data_path: str, name: str) -> str:
+def files_of(root_data_path: str, name: str, generation: int = 0) -> str:
     """Return the folder of a branch's files, ending in `/`: beside the lake's, on the same filesystem.
+
+    Args:
+        generation: as of `Branch`.
 
     Raises:
         UnsupportedFeatureError: the lake's data path is a whole bucket.
@@ -69,7 +75,7 @@ def files_of(root_data_path: str, name: str) -> str:
         raise UnsupportedFeatureError(
             f"Branches of a lake whose data path is {root_data_path} are not supported; it has no folder beside it."
         )
-    return f"{folder}{_SUFFIX}/{name.casefold()}/"
+    return f"{folder}{_SUFFIX}/{place_of(name, generation)}/"
 
 
 def could_be_branch(location: CatalogLocation) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
@@ -72,7 +74,45 @@ def branch_location(lake: Lake, name: str) -> CatalogLocation:
     """
     root = root_lake(lake)
     with root.lake.connect() as connection:
-        return catalog_of(root.lake.location, registry.find_branch(connection, name).name)
+        branch = registry.find_branch(connection, name)
+    return catalog_of(root.lake.location, branch.name, branch.generation)
+
+
+@contextmanager
+def open_branch(lake: Lake, name: str) -> Iterator[tuple[Lake, Branch]]:
+    """Opens a branch of a lake for reading, and yields it with what the lake lists.
+
+    Raises:
+        EntryNotFoundError: the lake has no such branch.
+        UnsupportedFeatureError: it is the lake itself, or it did not begin on this one.
+    """
+    root = root_lake(lake)
+    with root.lake.connect() as connection:
+        branch = registry.find_branch(connection, name)
+    own = root.own.name if root.own is not None else None
+    if branch.name == own:
+        raise UnsupportedFeatureError(
+            f'The branch "{own}" is in use and is not merged into itself; switch(None) leads to the lake.'
+        )
+    if branch.parent != own:
+        parent = f'the branch "{branch.parent}"' if branch.parent is not None else "the lake itself"
+        raise UnsupportedFeatureError(
+            f'The branch "{branch.name}" began on {parent}; switch there before it is reviewed or merged.'
+        )
+    opened = open_place(lake, catalog_of(root.lake.location, branch.name, branch.generation), branch)
+    try:
+        yield opened, branch
+    finally:
+        opened.database.dispose()
+
+
+def open_place(lake: Lake, location: CatalogLocation, branch: Branch) -> Lake:
+    """Opens the catalog of a branch, with the options under which its lake is attached."""
+    options = replace(lake.attach_options, data_path=None, override_data_path=False, create_if_not_exists=False)
+    options = replace(options, snapshot_version=None, snapshot_time=None)
+    opened = open_lake(location, lake.alias, options, lake.session)
+    opened.branch = branch.name
+    return opened
 
 
 def make_branch(lake: Lake, name: str, at: int | datetime | str | None = None, *, copy: bool = False) -> Branch:
@@ -203,7 +243,8 @@ def _copy_options(connection: sa.Connection, target: sa.Connection, snapshot: Sn
     rows = []
     for scope, scope_id, key, value in read_options(connection):
         is_later = key.startswith(TAG) and (not value.isdecimal() or int(value) > snapshot.snapshot_id)
-        if not is_later and not key.startswith(registry.PREFIX) and key != registry.OWN:
+        is_of_branches = key.startswith((registry.PREFIX, registry.MERGED)) or key in (registry.OWN, registry.ROWS)
+        if not is_later and not is_of_branches:
             stored = data_path if key == "data_path" and scope is None else value
             rows.append({"key": key, "value": stored, "scope": scope, "scope_id": scope_id})
     target.execute(t.lake_metadata.insert(), rows)

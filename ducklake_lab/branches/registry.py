@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import sqlalchemy as sa
 
 from ducklake_lab.branches.branch import Branch, read_branch
@@ -13,6 +15,40 @@ from ducklake_lab.errors import EntryNotFoundError, did_you_mean
 PREFIX = "ducklake_lab_branch:"
 #: Option of a branch's own catalog; its value is the branch's name, a line break, and what its lake lists.
 OWN = "ducklake_lab_branch_of"
+#: Option of a branch's own catalog; its value lists tables with the first row id that the branch gives out: `3:100,5:7`.
+ROWS = "ducklake_lab_branch_rows"
+#: Prefix of options of the lake, or branch, into which a branch was merged; the rest of the key is its name.
+MERGED = "ducklake_lab_merged:"
+
+
+@dataclass(frozen=True, slots=True)
+class MergedUpTo:
+    """Up to where a branch was merged, as the lake that it was merged into says.
+
+    Attributes:
+        key: of the option.
+        text: the option's value; None where it is not set.
+        snapshot_id: the last of the branch's snapshots that was merged; None where none was.
+    """
+
+    key: str
+    text: str | None
+    snapshot_id: int | None
+
+    @staticmethod
+    def value(branch: Branch, snapshot_id: int) -> str:
+        """Return the option's value after a merge. A later branch of the same name has another one."""
+        return f"{branch.created.isoformat()} {branch.generation} {snapshot_id}"
+
+
+def read_merged(connection: sa.Connection, branch: Branch) -> MergedUpTo:
+    """Return up to where a branch was merged into a lake."""
+    m = t.lake_metadata
+    key = MERGED + branch.name.casefold()
+    text = connection.scalar(sa.select(m.c.value).where(m.c.scope.is_(None), m.c.key == key))
+    own, _, snapshot = str(text or "").rpartition(" ")
+    is_own = own == MergedUpTo.value(branch, 0).rpartition(" ")[0] and snapshot.isdecimal()
+    return MergedUpTo(key, text, int(snapshot) if is_own else None)
 
 
 def read_branches(connection: sa.Connection) -> dict[str, Branch]:
@@ -58,5 +94,16 @@ def own_branch(connection: sa.Connection) -> Branch | None:
 
 
 def write_own(connection: sa.Connection, branch: Branch) -> None:
-    """Note in a branch's catalog which branch it is; the caller commits."""
+    """Note in a branch's catalog which branch it is, and where its row ids begin; the caller commits."""
     write_option(connection, (None, None), OWN, f"{branch.name}\n{branch.json()}")
+    s = t.table_stats
+    first = connection.execute(sa.select(s.c.table_id, s.c.next_row_id).order_by(s.c.table_id))
+    write_option(connection, (None, None), ROWS, ",".join(f"{table_id}:{row_id}" for table_id, row_id in first))
+
+
+def first_row_ids(connection: sa.Connection) -> dict[int, int]:
+    """Return the first row id that a branch gives out in each table of its lake, by table id; 0 for tables not in it."""
+    m = t.lake_metadata
+    text = connection.scalar(sa.select(m.c.value).where(m.c.scope.is_(None), m.c.key == ROWS))
+    pairs = (pair.partition(":") for pair in str(text or "").split(",") if pair)
+    return {int(table_id): int(row_id) for table_id, _, row_id in pairs}

@@ -335,11 +335,14 @@ def _inlined(name: str, columns: Sequence[Column], inlined: InlinedRows, first: 
     held = {f"c{i}": rows.column(column.name) for i, column in enumerate(columns)}
     held |= {"row_id": rows.column(ROW_ID), "snapshot_id": rows.column(SNAPSHOT_ID)}
     values = [shown_sql(f"c{i}", column.data_type, held[f"c{i}"]) for i, column in enumerate(columns)]
+    own: list[str] = []
     if wanted.virtual:
-        values += ["CAST(NULL AS BIGINT)", "CAST(NULL AS BIGINT)", "row_id", "snapshot_id"]
+        values += ["CAST(NULL AS BIGINT)", "CAST(NULL AS BIGINT)"]
+        own += ["row_id", "snapshot_id"]
     if wanted.numbers is not None:
         held |= {"file_name": rows.column(FILE_NAME), "file_number": inlined.places(first)}
-        values += ["file_name", "file_number"]
+        own += ["file_name", "file_number"]
+    values += [shown_sql(column, None, held[column]) for column in own]
     selected = ", ".join(f"{value} AS {n}" for value, n in zip(values, _quoted(wanted), strict=True))
     return DuckDbQuery(f"SELECT {selected} FROM {quote_identifier(name)}", {name: with_shown(pa.table(held))}, {})
 

@@ -172,8 +172,7 @@ class RowChanges:
         change = self._change(theirs, ids.columns.to_theirs(places.columns))
         files: Sequence[Arrival] = ()
         if ids.first_new is not None and row_ids is None:
-            others = (theirs.base.table, ours.tip.table)
-            change, files = self._without_whole_files(change, theirs.tip, definition.table, others, ids)
+            change, files = self._without_whole_files(change, theirs.tip, definition.table, ids)
         count = rows_to_read(change.plan)
         today = self._plan(ours.tip, places.columns)
         if not count:
@@ -311,13 +310,13 @@ class RowChanges:
         return _Change(compare(base, tip) if forward else compare(tip, base), forward)
 
     def _without_whole_files(
-        self, change: _Change, tip: Version, merged: Table, others: Sequence[Table], ids: RowIds
+        self, change: _Change, tip: Version, merged: Table, ids: RowIds
     ) -> tuple[_Change, Sequence[Arrival]]:
         """The change without new files that are taken over as they are, and these."""
         inserted = change.plan.inserted
         if not change.forward or not ids.columns.are_same or ids.first_new is None:
             return change, ()
-        found = whole_files(tip.lake, tip.table, merged, others, inserted.files, ids.first_new)
+        found = whole_files(tip.lake, tip.table, merged, inserted, ids.first_new)
         taken = {arrival.file.data_file.data_file_id for arrival in found}
         left = tuple(file for file in inserted.files if file.data_file.data_file_id not in taken)
         return replace(change, plan=replace(change.plan, inserted=replace(inserted, files=left))), found

@@ -11,7 +11,7 @@ from ducklake_lab.maintenance.rewriting import new_path
 from ducklake_lab.model.entries import ROW_ID_FIELD, Table
 from ducklake_lab.model.files import ColumnStats, WrittenFile
 from ducklake_lab.scan.footers import file_column_ids
-from ducklake_lab.scan.plan import ScanFile
+from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.storage import Storage, join
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -43,9 +43,7 @@ class Arrival:
         )
 
 
-def whole_files(
-    lake: Lake, theirs: Table, merged: Table, others: Sequence[Table], files: Sequence[ScanFile], first_new: int
-) -> Sequence[Arrival]:
+def whole_files(lake: Lake, theirs: Table, merged: Table, plan: ScanPlan, first_new: int) -> Sequence[Arrival]:
     """Return the files that can be taken over, with their statistics.
 
     Not files with row ids or names of columns of their own, with deleted rows, or that our table would partition
@@ -54,14 +52,13 @@ def whole_files(
     Args:
         lake: theirs.
         merged: our table as it becomes; columns have the same ids in both.
-        others: further versions of the table.
-        files: those that theirs has and the base has not, as theirs reads them.
+        plan: reads the files that theirs has and the base has not.
         first_new: the first row id that theirs gave out.
     """
-    if _keys(theirs) != _keys(merged) or any(_types_differ(theirs, other) for other in (merged, *others)):
+    if _keys(theirs) != _keys(merged) or plan.retyped is None or plan.retyped or _types_differ(theirs, merged):
         return ()
     partition_id = theirs.partition.partition_id if theirs.partition is not None and theirs.partition.fields else None
-    plain = [file for file in files if _is_whole(file, partition_id, first_new)]
+    plain = [file for file in plan.files if _is_whole(file, partition_id, first_new)]
     ids = file_column_ids([file.path for file in plain], _storage)
     # a file without field ids has its columns by place
     whole = [file for file in plain if ids[file.path] and ROW_ID_FIELD not in ids[file.path]]

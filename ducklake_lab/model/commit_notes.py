@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 #: Characters of SQL that are kept of a commit.
@@ -30,8 +29,54 @@ class Restored:
     at_most: bool = False
 
 
-#: No restored tables.
-NOTHING: Mapping[int, Restored] = MappingProxyType({})
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A branch that was merged.
+
+    Attributes:
+        branch: its name.
+        snapshot_id: the last of its snapshots that was merged.
+        authors: of the snapshots that were merged, each once.
+    """
+
+    branch: str
+    snapshot_id: int
+    authors: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Other states that a commit takes its content from.
+
+    Attributes:
+        restored: ids of the tables that were restored, each with its snapshot.
+        reverted: ids of the snapshots whose changes it takes back.
+        merged: the branch that it merges.
+    """
+
+    restored: Mapping[int, Restored] = field(default_factory=dict)
+    reverted: Sequence[int] = ()
+    merged: Merged | None = None
+
+    def members(self) -> dict[str, object]:
+        """Return the members of a note that say so."""
+        found: dict[str, object] = {}
+        if self.restored:
+            found["restored"] = [
+                {"table_id": table, "snapshot_id": to.snapshot_id} | ({"at_most": True} if to.at_most else {})
+                for table, to in self.restored.items()
+            ]
+        if self.reverted:
+            found["reverted"] = list(dict.fromkeys(self.reverted))
+        if self.merged is not None:
+            found["merged"] = {"branch": self.merged.branch, "snapshot_id": self.merged.snapshot_id}
+            if self.merged.authors:
+                found["merged"] |= {"authors": list(self.merged.authors)}  # type: ignore[operator]
+        return found
+
+
+#: The origin of most commits.
+NOWHERE = Origin()
 
 _Value = TypeVar("_Value")
 
@@ -50,6 +95,7 @@ class CommitNote:
         cell: the number of the cell's execution.
         restored: ids of the tables that were restored, each with its snapshot.
         reverted: ids of the snapshots whose changes it takes back.
+        merged: the branch that it merges.
     """
 
     statement: str | None = None
@@ -60,6 +106,7 @@ class CommitNote:
     cell: int | None = None
     restored: tuple[tuple[int, Restored], ...] = ()
     reverted: tuple[int, ...] = ()
+    merged: Merged | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +122,12 @@ class StatementNote:
 def write(
     statements: Sequence[StatementNote],
     context: Mapping[str, object],
-    restored: Mapping[int, Restored] = NOTHING,
-    reverted: Sequence[int] = (),
+    origin: Origin = NOWHERE,
 ) -> str | None:
     """Write the note of some statements and of the place they ran at; None for an empty one.
 
     Args:
         context: further members, such as `notebook` and `cell`.
-        restored, reverted: as in `CommitNote`.
     """
     found: dict[str, object] = {}
     if statements:
@@ -94,39 +139,23 @@ def write(
         found["kind"] = ", ".join(dict.fromkeys(note.kind for note in statements))
         found["duration_ms"] = round(1000 * sum(note.seconds for note in statements), 1)
     found |= {name: value for name, value in context.items() if value is not None}
-    found |= _undone(restored, reverted)
+    found |= origin.members()
     return _text(found) if found else None
 
 
-def with_undone(text: str, restored: Mapping[int, Restored], reverted: Sequence[int] = ()) -> str:
-    """Add restored tables and reverted snapshots to another writer's text: to its object, or in a line below it."""
-    undone = _undone(restored, reverted)
-    if not undone:
+def with_origin(text: str, origin: Origin) -> str:
+    """Add an origin to another writer's text: to its object, or in a line below it."""
+    members = origin.members()
+    if not members:
         return text
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
         found = None
     if isinstance(found, dict):
-        return _text({**found, **undone, **found}) if undone.keys() - found.keys() else text
-    line = _text(undone)
+        return _text({**found, **members, **found}) if members.keys() - found.keys() else text
+    line = _text(members)
     return text if text.endswith(line) else f"{text}\n{line}"
-
-
-def _undone(restored: Mapping[int, Restored], reverted: Sequence[int]) -> dict[str, object]:
-    found: dict[str, object] = {}
-    if restored:
-        found["restored"] = _listed(restored)
-    if reverted:
-        found["reverted"] = list(dict.fromkeys(reverted))
-    return found
-
-
-def _listed(restored: Mapping[int, Restored]) -> list[dict[str, int]]:
-    return [
-        {"table_id": table, "snapshot_id": to.snapshot_id} | ({"at_most": True} if to.at_most else {})
-        for table, to in restored.items()
-    ]
 
 
 def _text(found: Mapping[str, object]) -> str:
@@ -139,9 +168,9 @@ def read(text: str | None) -> CommitNote | None:
     if text is None or len(text) > _LONGEST_READ:
         return None
     if not text.lstrip().startswith("{"):
-        # see `with_undone`
+        # see `with_origin`
         text = text.rpartition("\n")[2]
-        if not text.startswith(('{"restored"', '{"reverted"')):
+        if not text.startswith(('{"restored"', '{"reverted"', '{"merged"')):
             return None
     try:
         found = json.loads(text)
@@ -156,6 +185,7 @@ def read(text: str | None) -> CommitNote | None:
         cell=_of_type(found, "cell", int),
         restored=_restored(found),
         reverted=tuple(one for one in _of_type(found, "reverted", list) or () if type(one) is int),
+        merged=_merged(found),
     )
     return note if note != CommitNote() else None
 
@@ -172,6 +202,15 @@ def _restored(found: Mapping[str, object]) -> tuple[tuple[int, Restored], ...]:
         if type(table) is int and type(snapshot) is int:
             pairs.append((table, Restored(snapshot, entry.get("at_most") is True)))
     return tuple(pairs)
+
+
+def _merged(found: Mapping[str, object]) -> Merged | None:
+    entry = _of_type(found, "merged", dict) or {}
+    branch, snapshot = _of_type(entry, "branch", str), _of_type(entry, "snapshot_id", int)
+    if branch is None or snapshot is None:
+        return None
+    authors = tuple(one for one in _of_type(entry, "authors", list) or () if isinstance(one, str))
+    return Merged(branch, snapshot, authors)
 
 
 def _milliseconds(found: Mapping[str, object]) -> float | None:

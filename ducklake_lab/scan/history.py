@@ -55,8 +55,9 @@ _INSERTS = {"inserted_into_table", "inlined_insert"}
 _DELETES = {"deleted_from_table", "inlined_delete"}
 #: Snapshots that are searched first for the last change of a table.
 _RECENT = 1000
-#: Reverted snapshots that a snapshot lists at most.
+#: Reverted snapshots that a snapshot lists at most, and characters of a merged branch's name.
 _SHOWN = 5
+_LONGEST_NAME = 40
 _MAINTENANCE = {"inline_flush", "flushed_inlined", "compacted_table", "merge_adjacent", "rewrite_delete"}
 
 
@@ -135,7 +136,7 @@ def lake_history(
             changes=tuple(
                 dict.fromkeys(
                     [
-                        *(f"reverted snapshot {number}" for number in _reverted(info)),
+                        *_origins(info),
                         *(
                             text
                             for change in changes
@@ -193,11 +194,14 @@ def _restored(info: SnapshotInfo) -> dict[int, Restored]:
     return dict(note.restored) if note is not None else {}
 
 
-def _reverted(info: SnapshotInfo) -> Sequence[int]:
-    """Return the snapshots that a snapshot's note lists as reverted."""
+def _origins(info: SnapshotInfo) -> Sequence[str]:
+    """Return texts for the reverted snapshots and the merged branch that a snapshot's note lists."""
     text = info.commit_extra_info
-    note = read(text) if text is not None and '"reverted"' in text else None
-    return note.reverted[:_SHOWN] if note is not None else ()
+    note = read(text) if text is not None and ('"reverted"' in text or '"merged"' in text) else None
+    if note is None:
+        return ()
+    merged = [f"merged branch {note.merged.branch[:_LONGEST_NAME]}"] if note.merged is not None else []
+    return [*(f"reverted snapshot {number}" for number in note.reverted[:_SHOWN]), *merged]
 
 
 def _texts(

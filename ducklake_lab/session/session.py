@@ -23,6 +23,7 @@ from ducklake_lab.session.completion import Completion, SqlCompleter
 from ducklake_lab.session.depth import room_for_depth
 from ducklake_lab.session.functions.restore import restore_table
 from ducklake_lab.session.lake_info import LakeInfo
+from ducklake_lab.session.merging import Merging
 from ducklake_lab.session.names.attached_lakes import Lakes, split_name
 from ducklake_lab.session.names.attaching import attach, attach_statement
 from ducklake_lab.session.names.explaining import at_once, works_on_lakes
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 
 
 @works_on_lakes
-class Session(LakeInfo, Branching, Reverting):
+class Session(LakeInfo, Branching, Merging, Reverting):
     """A session: attached lakes, and a Spark session that starts when it is needed.
 
     Threads take turns: one at a time runs a statement or a `transaction()` block. All threads share an open BEGIN.

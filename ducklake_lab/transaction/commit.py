@@ -15,7 +15,7 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.cache import CachedCatalog
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
-from ducklake_lab.catalog.options import write_option
+from ducklake_lab.catalog.options import read_options, write_option
 from ducklake_lab.catalog.races import is_full, is_lock_timeout, is_lost_race, is_nul_byte
 from ducklake_lab.catalog.reader import read_newest_with_options, read_snapshot
 from ducklake_lab.duckdb import library as duckdb
@@ -127,6 +127,7 @@ def _commit_without_snapshot(transaction: Transaction) -> None:
     with transaction.lake.connect(fresh=True) as connection:
         lock_for_commit(connection)
         _check_batch(transaction, connection)
+        _check_options(transaction, connection)
         _write_beside(transaction, connection)
         connection.commit()
     _forget(transaction)
@@ -171,6 +172,18 @@ def _write_beside(transaction: Transaction, connection: sa.Connection) -> None:
         inlined.drop_superseded_tables(connection)
 
 
+def _check_options(transaction: Transaction, connection: sa.Connection) -> None:
+    """Raises TransactionConflictError where another client changed an option that the commit needs."""
+    if not transaction.needed_options:
+        return
+    now = {key: value for scope, _, key, value in read_options(connection) if scope is None}
+    for key, value in transaction.needed_options.items():
+        if now.get(key) != value:
+            raise TransactionConflictError(
+                f"Another client changed {key} of the lake {transaction.lake.alias} meanwhile; run this again."
+            )
+
+
 def _check_batch(transaction: Transaction, connection: sa.Connection) -> None:
     if transaction.batch is not None:
         batches.check_not_committed(connection, transaction.batch)
@@ -183,6 +196,7 @@ def _try(transaction: Transaction, *, queue: bool) -> Snapshot | None:
             lock_for_commit(connection, queue=queue)
             latest = _latest(transaction, connection)
             _check_batch(transaction, connection)
+            _check_options(transaction, connection)
             changes = own_changes(transaction)
             if latest.snapshot_id != transaction.base.snapshot.snapshot_id:
                 _check_conflicts(transaction, changes, connection)

@@ -46,6 +46,7 @@ class EntryChanges:
         data: changes of rows, by table id.
         options: those that apply, its own included.
         new_options: options it sets, or with None takes away; they belong to no snapshot.
+        needed_options: options of the lake that its commit needs as they are here; None for one that is not set.
         altered: tables and views of its own making that it altered, by id: `changes_made` says so.
         former_names: the earlier names of tables and views that it made, oldest first, by id.
     """
@@ -64,6 +65,7 @@ class EntryChanges:
             self.known, self.base, self.option_rows = known, state, known.options
         self.options = lake.options_of(self.option_rows)
         self.new_options: dict[tuple[Scope, str], str | None] = {}
+        self.needed_options: dict[str, str | None] = {}
         self.state = self.base
         self.data: dict[int, StagedData] = {}
         self.altered: set[int] = set()

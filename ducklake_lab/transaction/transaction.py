@@ -12,7 +12,7 @@ from ducklake_lab.catalog.cache import CachedCatalog
 from ducklake_lab.catalog.files import read_table_stats
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.errors import DataFileError, TransactionError
-from ducklake_lab.model.commit_notes import Restored, StatementNote
+from ducklake_lab.model.commit_notes import Merged, Origin, Restored, StatementNote
 from ducklake_lab.model.entries import Snapshot, Table
 from ducklake_lab.model.files import WrittenDeletes, WrittenFile
 from ducklake_lab.model.staged import ROW_ID, Compaction, FlushedFile, StagedData, StagedFile, StagedRows
@@ -33,6 +33,7 @@ class Transaction(EntryChanges):
         batch: the micro-batch of a stream that it commits, if any.
         restored: ids of the tables that it restores, each with the snapshot that it is like now.
         reverted: ids of the snapshots whose changes it takes back.
+        merged: the branch that it merges.
         expired: ids of the snapshots that it forgets, which makes no snapshot.
         drops_superseded: it flushes, and takes the empty inlined tables of earlier columns away.
         snapshot: the snapshot it became; None until it is committed, or where it changed nothing.
@@ -54,6 +55,7 @@ class Transaction(EntryChanges):
         self.batch: StreamBatch | None = None
         self.restored: dict[int, Restored] = {}
         self.reverted: list[int] = []
+        self.merged: Merged | None = None
         self.expired: set[int] = set()
         self.drops_superseded = False
         self.snapshot: Snapshot | None = None
@@ -67,6 +69,11 @@ class Transaction(EntryChanges):
     def next_snapshot(self) -> int:
         """The id of the snapshot it becomes, if no other commit comes first."""
         return self.base.snapshot.snapshot_id + 1
+
+    @property
+    def origin(self) -> Origin:
+        """Return the other states that its content comes from."""
+        return Origin(self.restored, self.reverted, self.merged)
 
     @property
     def has_changes(self) -> bool:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 
-from ducklake_lab.model.commit_notes import LONGEST, StatementNote, with_undone, write
+from ducklake_lab.model.commit_notes import LONGEST, NOWHERE, StatementNote, with_origin, write
 from ducklake_lab.redaction import hide
 from ducklake_lab.sql import operations as op
 from ducklake_lab.transaction.transaction import Transaction
@@ -90,13 +90,13 @@ class CommitNotes:
     def settle(self, transaction: Transaction) -> None:
         """Adds the notes to a transaction before its commit; keeps an extra info that the user set."""
         if transaction.extra_info is not None:
-            transaction.extra_info = with_undone(transaction.extra_info, transaction.restored, transaction.reverted)
+            transaction.extra_info = with_origin(transaction.extra_info, transaction.origin)
             return
-        if self.context is None and not transaction.restored and not transaction.reverted:
+        if self.context is None and transaction.origin == NOWHERE:
             return
         context = self.context() if self.context is not None else {}
         statements = list(transaction.statements.values())
-        transaction.extra_info = write(statements, context, transaction.restored, transaction.reverted)
+        transaction.extra_info = write(statements, context, transaction.origin)
 
 
 def _shown(text: str) -> tuple[str, bool]:

@@ -13,7 +13,7 @@ from ducklake_lab.errors import (
     CommitUnknownError,
     EntryExistsError,
     EntryNotFoundError,
-    RevertConflictError,
+    MergeConflictError,
     TransactionError,
     UsageError,
 )
@@ -220,7 +220,7 @@ class Transactions:
         try:
             yield transaction
             self.notes.note(transaction)
-        except (BindError, EntryNotFoundError, EntryExistsError, RevertConflictError):
+        except (BindError, EntryNotFoundError, EntryExistsError, MergeConflictError):
             raise  # raised before any change: the transaction goes on, as in DuckDB
         except BaseException:
             self._aborted = True

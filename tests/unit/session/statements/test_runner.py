@@ -269,3 +269,11 @@ def test_rows_of_files_join_with_inlined_rows(session: dl.Session) -> None:
         f"SELECT o.i, t.s FROM {odd} AS o JOIN t ON o.i = t.i WHERE o.i * 2 > 30 OR o.i = 7 ORDER BY ALL"
     )
     assert found.fetchall() == [*[(7, "again")] * 2, *[(7, "s7")] * 2, (17, "s17"), (19, "s19")]
+
+
+def test_inlined_rows_join_by_their_row_ids(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t AS SELECT i FROM range(20) r(i)")
+    session.sql("INSERT INTO t SELECT i + 100 FROM range(3) r(i); INSERT INTO t SELECT i + 200 FROM range(9) r(i)")
+    even = "(SELECT rowid FROM t WHERE i % 2 = 0)"
+    assert rows(session, f"SELECT count(*) FROM t WHERE rowid IN {even}") == [(17,)]
+    assert rows(session, f"SELECT count(*) FROM t JOIN {even} AS e ON t.rowid = e.rowid") == [(17,)]

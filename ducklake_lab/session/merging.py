@@ -1,0 +1,95 @@
+"""The part of a session that merges branches of its lakes."""
+
+from __future__ import annotations
+
+from ducklake_lab.branches.branch import Branch
+from ducklake_lab.branches.making import open_branch
+from ducklake_lab.branches.merge import BranchMerge
+from ducklake_lab.diff.lake import LakeDiff, diff_open
+from ducklake_lab.engine.spark_engine import SparkEngine
+from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.merging.conflicts import OnConflict
+from ducklake_lab.model.entries import Snapshot
+from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.names.explaining import works_on_lakes
+from ducklake_lab.session.open_transaction import changed_sides
+from ducklake_lab.session.transactions.rerunning import until_committed
+from ducklake_lab.session.transactions.transactions import Transactions
+
+#: Characters of the branch's messages that a merge's own message repeats.
+_LONGEST_MESSAGES = 500
+
+
+@works_on_lakes
+class Merging:
+    """Merges of branches into the current lake, three ways by row id and column id."""
+
+    _lakes: Lakes
+    _transactions: Transactions
+    _engine: SparkEngine
+
+    def merge(
+        self, name: str, on_conflict: OnConflict = None, squash: bool = True, message: str | None = None
+    ) -> Snapshot | None:
+        """Merges a branch into the current lake, as one new snapshot; returns that.
+
+        What one side changed since the branch began goes through: rows, cells, columns, tables, views, macros and schemas.
+        Rows that came on the branch get row ids of the lake, and data files of such rows alone are taken over as they are. In
+        an open transaction the changes are staged. Where the branch has nothing that is not merged, no snapshot is made.
+
+        Args:
+            name: the branch's name; it began on the current lake, or on the branch that this is.
+            on_conflict: what holds where both sides changed the same: "ours" is what the lake has, "theirs" what the branch
+                has. A mapping gives rules by table, row id and column:
+                `{"main.flights": {17: "ours", 18: {"dep_time": "theirs"}, "tailnum": "ours"}}`.
+            squash: must be true, as a merge is one snapshot.
+            message: of the commit; by default the branch's name and the messages of its commits.
+
+        Raises:
+            MergeConflictError: both sides changed the same, and no rule settles it; it lists the conflicts.
+            EntryNotFoundError: the lake has no such branch.
+            SnapshotNotFoundError: the snapshot at which the branch began has expired, in the lake or on the branch.
+            UnsupportedFeatureError: something cannot be merged; it is named, and nothing is changed.
+        """
+        if not squash:
+            raise UnsupportedFeatureError(
+                "A merge that keeps the branch's snapshots apart is not supported; leave squash out."
+            )
+        transactions = self._transactions
+        lake = self._lakes.get()
+
+        def run() -> Snapshot | None:
+            transactions.check_usable()
+            with self._lakes.statement(), open_branch(lake, name) as (opened, branch):
+                with transactions.writing(lake) as transaction:
+                    transaction.is_one_statement = not self._lakes.in_transaction
+                    merge = BranchMerge(transaction, opened, branch, self._engine)
+                    merge.run(on_conflict)
+                    if transaction.has_changes:
+                        default = transaction.message or _message(branch, merge)
+                        transaction.message = default if message is None else message or None
+                return transaction.snapshot
+
+        return until_committed(transactions, run, reads=True)
+
+    def merge_preview(self, name: str, on_conflict: OnConflict = None) -> LakeDiff:
+        """Returns what `merge` with these arguments would change in the current lake; commits nothing.
+
+        Raises:
+            MergeConflictError: both sides changed the same, and no rule settles it; see `review`.
+        """
+        lake = self._lakes.get()
+        with (
+            self._lakes.statement(),
+            open_branch(lake, name) as (opened, branch),
+            self._transactions.trial(lake) as transaction,
+        ):
+            BranchMerge(transaction, opened, branch, self._engine).run(on_conflict)
+            return diff_open(lake, transaction.base, changed_sides(transaction), self._engine)
+
+
+def _message(branch: Branch, merge: BranchMerge) -> str:
+    """Return the message of a merge that was given none."""
+    messages = "; ".join(commit.commit_message for commit in merge.commits if commit.commit_message)
+    cut = messages if len(messages) <= _LONGEST_MESSAGES else f"{messages[:_LONGEST_MESSAGES]}…"
+    return f"merge of branch {branch.name}" + (f": {cut}" if cut else "")
