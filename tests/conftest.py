@@ -6,6 +6,7 @@ import gc
 import itertools
 import os
 import shlex
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
@@ -30,6 +31,8 @@ if FOLDER:
 os.environ["DUCKLAKE_LAB_AUTHOR"] = ""
 # every Spark that a test starts, in other processes too, is set to start soon
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
+# and its workers run this Python, which another first on PATH may not be
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 # how long an example takes says something about the machine; other runs draw other examples, in CI too
 settings.register_profile("suite", deadline=None, derandomize=False, print_blob=True)

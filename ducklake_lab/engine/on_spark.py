@@ -17,6 +17,7 @@ from ducklake_lab.engine.placement import Engines
 from ducklake_lab.engine.rows import Columns, Here, InMemory, Rows, columns_of, delete_positions
 from ducklake_lab.engine.target import Target, Written
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
+from ducklake_lab.files.options import check_encrypts
 from ducklake_lab.files.sorting import sort_sql
 from ducklake_lab.model.entries import ROW_ID_COLUMN, Column, Table
 from ducklake_lab.model.files import WrittenDeletes, WrittenFile
@@ -153,6 +154,7 @@ class OnSpark(Rows):
         from ducklake_lab.spark import writer
 
         assert self.engines is not None  # the caller of a write knows the session's
+        check_encrypts(target.options)
         table, ordered = target.table, target.sorted is not None and not keeps_ids
         rows = self._sorted(target.sorted) if target.sorted is not None and ordered else self
         with self._running() as spark:
@@ -186,6 +188,7 @@ class OnSpark(Rows):
         assert self.engines is not None  # as in `write`
         files = {file.data_file.data_file_id: file for file in scan.files}
         folder, options, snapshot = target.folder, target.deletes, target.next_snapshot
+        check_encrypts(options)
         inlined_ids: list[int] = []
         with self._running() as spark:
             if scan.inlined is not None:

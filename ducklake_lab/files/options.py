@@ -76,7 +76,6 @@ def delete_options(options: Options, table: Table, version: Version) -> DeleteOp
 
     Raises:
         CatalogError: a stored option has an impossible value.
-        UnsupportedFeatureError: files are to be encrypted, and nothing that does is installed.
     """
     place = {"schema_id": table.schema_id, "table_id": table.table_id}
     vectors = options.get("write_deletion_vectors", **place) == "true"
@@ -85,16 +84,19 @@ def delete_options(options: Options, table: Table, version: Version) -> DeleteOp
 
 
 def _is_encrypted(options: Options) -> bool:
-    """Returns whether the lake's files are encrypted.
+    """Returns whether the lake's files are encrypted; a writer loads what encrypts them."""
+    return (options.get("encrypted") or "").casefold() == "true"
+
+
+def check_encrypts(options: WriteOptions | DeleteOptions) -> None:
+    """Checks that files can be written, before work begins elsewhere.
 
     Raises:
-        UnsupportedFeatureError: they are, and nothing that encrypts is installed.
+        UnsupportedFeatureError: they are to be encrypted, and nothing that does is installed.
     """
-    encrypted = (options.get("encrypted") or "").casefold() == "true"
-    if encrypted:
+    if options.encrypted:
         with closing(connect()) as connection:
             load_encryption(connection)
-    return encrypted
 
 
 def target_file_size(options: Options, table: Table) -> int:
@@ -128,7 +130,6 @@ def write_options(options: Options, table: Table) -> WriteOptions:
 
     Raises:
         CatalogError: a stored option has an impossible value.
-        UnsupportedFeatureError: files are to be encrypted, and nothing that does is installed.
     """
 
     def text(key: str) -> str | None:

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ducklake_lab as dl
-from ducklake_lab.spark.runtime import is_connect
+from ducklake_lab.spark.runtime import acting, is_connect
 
 pytestmark = pytest.mark.sampled(3)
 
@@ -43,7 +43,9 @@ def users(spark: SparkSession) -> Iterator[SparkSession]:
     session = spark.newSession()
     for key, value in SETTINGS.items():
         session.conf.set(key, value)
-    return session
+    # PySpark leaves the session active that makes a DataFrame of local rows
+    with acting(session):
+        yield session
 
 
 def _answers(spark: SparkSession) -> list[object]:

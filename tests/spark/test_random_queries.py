@@ -188,9 +188,23 @@ def _outcome(both: Any, query: str) -> str:
         return f"refused: {query}\n  {refusal}"
     except dl.DuckLakeError as error:
         return f"failed: {query}\n  {type(error).__name__}: {error}"
+    if found != wanted and _is_fault_of_duckdb(plain, query, found, ordered=ordered):
+        return "no answer"
     if list(result.columns) != list(names) or found != wanted:
         return f"on Spark: {query}\n  {result.columns} {found[:5]}\n  DuckDB {names} {wanted[:5]}"
     return "same"
+
+
+def _is_fault_of_duckdb(plain: duckdb.DuckDBPyConnection, query: str, found: list[str], *, ordered: bool) -> bool:
+    """Return whether DuckDB 1.5.5 gives these rows where it does not make an aggregate of QUALIFY row_number() < 2.
+
+    The aggregate gives one row of NULLs where no row is left to number.
+    """
+    plain.execute("SET disabled_optimizers = 'top_n_window_elimination'")
+    try:
+        return _rows(plain.execute(query).fetchall(), ordered) == found
+    finally:
+        plain.execute("RESET disabled_optimizers")
 
 
 @pytest.mark.sampled(4)

@@ -86,7 +86,7 @@ def test_merging_again_brings_only_what_came_since(session: dl.Session) -> None:
         (0, "v0"), (1, "lake"), (2, "y"), (1000, "a"), (1001, "b"),
     ]  # fmt: skip
     on_branch(session, "UPDATE t SET v = 'later' WHERE i = 1000")
-    with pytest.raises(dl.UnsupportedFeatureError, match="1 rows of main.t came with an earlier merge"):
+    with pytest.raises(dl.UnsupportedFeatureError, match=r"1 rows of main.t came with an earlier merge"):
         session.merge("fix")
     assert one(session, "SELECT v FROM t WHERE i = 1000") == "a"
 
@@ -159,7 +159,7 @@ def test_a_dropped_column_with_new_values_is_a_conflict(session: dl.Session) -> 
         ("n", "column changed on the branch, dropped in the lake"),
         ("v", "column dropped on the branch, changed in the lake"),
     }
-    with pytest.raises(dl.UnsupportedFeatureError, match="Column n of main.t was dropped"):
+    with pytest.raises(dl.UnsupportedFeatureError, match=r"Column n of main.t was dropped"):
         session.merge("fix", on_conflict="theirs")
     session.merge("fix", on_conflict="ours")
     assert session.sql("FROM t").columns == ["i", "v"]
@@ -168,7 +168,7 @@ def test_a_dropped_column_with_new_values_is_a_conflict(session: dl.Session) -> 
 def test_both_sides_added_a_column_of_one_name(session: dl.Session) -> None:
     session.sql("ALTER TABLE t ADD COLUMN note VARCHAR")
     on_branch(session, "ALTER TABLE t ADD COLUMN note VARCHAR")
-    with pytest.raises(dl.EntryExistsError, match='Column note of main.t cannot come from the branch "fix"'):
+    with pytest.raises(dl.EntryExistsError, match=r'Column note of main.t cannot come from the branch "fix"'):
         session.merge("fix")
 
 

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.function.Function;
 import org.apache.spark.sql.classic.SparkSession;
 import org.apache.spark.sql.connector.catalog.SupportsRead;
 import org.apache.spark.sql.connector.catalog.SupportsWrite;
@@ -25,23 +26,31 @@ final class LakeStream {
 
   static MicroBatchStream read(LakeTable table, CaseInsensitiveStringMap options, String checkpoint) {
     CaseInsensitiveStringMap known = complete(table, options, "read");
-    return ((SupportsRead) source(table, table.schema())).newScanBuilder(known).build().toMicroBatchStream(checkpoint);
+    return asUser(table, format -> {
+      Table source = format.getTable(table.schema(), new Transform[0], Map.of());
+      return ((SupportsRead) source).newScanBuilder(known).build().toMicroBatchStream(checkpoint);
+    });
   }
 
   static StreamingWrite write(LakeTable table, LogicalWriteInfo info, boolean truncate) {
     CaseInsensitiveStringMap known = complete(table, info.options(), "write");
-    WriteBuilder builder = ((SupportsWrite) source(table, info.schema())).newWriteBuilder(new Info(info, known));
-    return (truncate ? ((SupportsTruncate) builder).truncate() : builder).build().toStreaming();
+    return asUser(table, format -> {
+      Table source = format.getTable(info.schema(), new Transform[0], Map.of());
+      WriteBuilder builder = ((SupportsWrite) source).newWriteBuilder(new Info(info, known));
+      return (truncate ? ((SupportsTruncate) builder).truncate() : builder).build().toStreaming();
+    });
   }
 
-  /** Returns the table of the format that the user's session knows; a query's own session may be older than that. */
-  private static Table source(LakeTable table, StructType schema) {
+  /**
+   * Works with the format in the user's session, which knows it; a query's own session may be older than that. Python's
+   * formats are looked up again in the active session whenever they begin something.
+   */
+  private static <T> T asUser(LakeTable table, Function<TableProvider, T> work) {
     SparkSession active = SparkSession.active();
     SparkSession user = table.bridge.user();
     SparkSession.setActiveSession(user);
     try {
-      TableProvider provider = DataSource.lookupDataSourceV2("ducklake", user.sessionState().conf()).get();
-      return provider.getTable(schema, new Transform[0], Map.of());
+      return work.apply(DataSource.lookupDataSourceV2("ducklake", user.sessionState().conf()).get());
     } finally {
       SparkSession.setActiveSession(active);
     }
