@@ -300,7 +300,7 @@ def test_a_merge_in_a_transaction_is_rolled_back(session: dl.Session) -> None:
 
 
 def test_what_cannot_be_merged_is_refused(session: dl.Session) -> None:
-    with pytest.raises(dl.EntryNotFoundError, match='no branch "fixx". Did you mean'):
+    with pytest.raises(dl.EntryNotFoundError, match=r'no branch "fixx". Did you mean'):
         session.merge("fixx")
     with pytest.raises(dl.UnsupportedFeatureError, match="leave squash out"):
         session.merge("fix", squash=False)
