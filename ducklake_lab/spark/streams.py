@@ -55,7 +55,8 @@ class Stream:
             for progress in self._query.recentProgress:
                 if "addBatch" not in progress["durationMs"]:
                     continue  # it had nothing to do
-                self._rows[int(progress["batchId"])] = max(int(progress["numInputRows"]), 0)
+                # Spark Connect may send no sum, and the property makes it
+                self._rows[int(progress["batchId"])] = max(int(progress.numInputRows), 0)
             error = None if active else self._query.exception()
         except Exception as failure:
             if translate_error(failure) is None:

@@ -7,10 +7,12 @@ import signal
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from IPython.core.interactiveshell import InteractiveShell
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from ducklake_lab.magics import streams
 from ducklake_lab.spark.streams import Stream, StreamState, active_queries
@@ -48,6 +50,30 @@ def test_batches_and_rows_until_it_is_stopped(spark: SparkSession, tmp_path: Pat
     assert (ended(stream).state, stream.look().rows) == ("stopped", 75)
     assert repr(StreamView(stream)) == "Stream seen stopped · batch 1 · 75 rows"
     assert stream.run_id not in {str(one.runId) for one in active_queries([spark])}
+
+
+def test_rows_of_a_batch_without_their_sum() -> None:
+    source = {"description": "s", "startOffset": "", "endOffset": "", "latestOffset": "", "metrics": {}}
+    sources = [source | {"numInputRows": n, "inputRowsPerSecond": 1.0, "processedRowsPerSecond": 1.0} for n in (40, 2)]
+    progress = StreamingQueryProgress.fromJson(
+        {
+            "id": "3f5a1c34-5e9c-4a1c-9d3f-5a1c345e9c4a",
+            "runId": "3f5a1c34-5e9c-4a1c-9d3f-5a1c345e9c4b",
+            "name": "seen",
+            "timestamp": "2024-01-01T00:00:00Z",
+            "batchId": 3,
+            "batchDuration": 1,
+            "durationMs": {"addBatch": 1},
+            "eventTime": {},
+            "stateOperators": [],
+            "sources": sources,
+            "sink": {"description": "m", "numOutputRows": 1, "metrics": {}},
+        }
+    )
+    query = SimpleNamespace(
+        id="3f5a1c34", runId="4b", name="seen", isActive=True, status={"message": "waits"}, recentProgress=[progress]
+    )
+    assert Stream(query).look() == StreamState("running", batch=3, rows=42, since=3, doing="waits")
 
 
 def test_the_first_line_of_an_error(spark: SparkSession) -> None:
