@@ -29,7 +29,7 @@ from ducklake_lab.merging.definitions import Definition
 from ducklake_lab.merging.taking_over import Arrival, take_over, whole_files
 from ducklake_lab.merging.versions import Places, Versions
 from ducklake_lab.model.entries import Column, Table
-from ducklake_lab.model.staged import SNAPSHOT_ID, VIRTUAL_COLUMNS, StagedData
+from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS, StagedData
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.changes import compare
 from ducklake_lab.scan.plan import ChangePlan, ScanFile, ScanPlan
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 #: Types of which Spark's queries keep less than the value.
 _NOT_ON_SPARK = ("timestamp_ns", "variant")
+_NO_IDS = pa.chunked_array([], pa.int64())
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ class RowIds:
     Attributes:
         columns: those of columns.
         first_new: the first row id that theirs gave out; None where both sides have the same ids.
-        placed: the base of theirs is that of ours, so that its rows are in the same places of the same files.
+        placed: the base of theirs is that of ours, whose rows were in the same places of the same files.
     """
 
     columns: ColumnIds = field(default_factory=ColumnIds)
@@ -177,6 +178,8 @@ class RowChanges:
         today = self._plan(ours.tip, places.columns)
         if not count:
             return Operations(None, {}, today, files) if files else None
+        if ids.first_new is not None:
+            ids = replace(ids, placed=ids.placed and self._is_placed(change, theirs, ours, places, ids))
         since = self._since_base(ours, places, ids, change, today)
         wanted = InMemory(pa.table({"rid": pa.array(sorted(row_ids), pa.int64())})) if row_ids is not None else None
         if self._is_here(change.plan.files, count):
@@ -259,7 +262,7 @@ class RowChanges:
         """
         plan = self._plan(ours, ours.table.columns)
         first = theirs.state.snapshot.next_file_id
-        ids = plan.inlined.rows.column(SNAPSHOT_ID) if plan.inlined is not None else pa.chunked_array([], pa.int64())
+        ids = plan.inlined.rows.column(SNAPSHOT_ID) if plan.inlined is not None else _NO_IDS
         young = pc.any(pc.fill_null(pc.greater(ids, theirs.state.snapshot.snapshot_id), True)).as_py()
         if young or any(file.data_file.data_file_id >= first for file in plan.files):
             raise UnsupportedFeatureError(
@@ -320,6 +323,16 @@ class RowChanges:
         taken = {arrival.file.data_file.data_file_id for arrival in found}
         left = tuple(file for file in inserted.files if file.data_file.data_file_id not in taken)
         return replace(change, plan=replace(change.plan, inserted=replace(inserted, files=left))), found
+
+    def _is_placed(self, change: _Change, theirs: Pair, ours: Pair, places: Places, ids: RowIds) -> bool:
+        """Whether the changed rows of the base are in the same files on both sides: merges and flushes rewrite history."""
+        first = ours.base.state.snapshot.next_file_id
+        base = self._plan(ours.base, places.columns)
+        their = self._plan(theirs.base, ids.columns.to_theirs(places.columns))
+        files = {file.data_file.data_file_id for file in base.files}
+        inlined, own = (pc.unique(_inlined_ids(plan)) for plan in (their, base))
+        same_rows = pc.all(pc.is_in(inlined, value_set=own)).as_py() is not False
+        return same_rows and all(number < first and number in files for number in change.base_files)
 
     def _since_base(self, ours: Pair, places: Places, ids: RowIds, change: _Change, today: ScanPlan) -> ChangePlan:
         """The rows that left the places of the base, and those in other places of ours."""
@@ -430,6 +443,10 @@ class RowChanges:
         holding = set(found.arrow().column("file_id").to_pylist())
         kept = tuple(file for file in inserted.files if file.data_file.data_file_id in holding)
         return replace(since, inserted=replace(inserted, files=kept))
+
+
+def _inlined_ids(plan: ScanPlan) -> pa.ChunkedArray:
+    return plan.inlined.rows.column(ROW_ID) if plan.inlined is not None else _NO_IDS
 
 
 def _is_empty(since: ChangePlan) -> bool:
