@@ -65,8 +65,27 @@ class Words:
         return self.reasons[reason].format(part)
 
 
+class Described:
+    """A conflict with `table`, `row_id`, `column` and `reason`, as text and as values that JSON has."""
+
+    __slots__ = ()
+    table: str
+    row_id: int | None
+    column: str | None
+    reason: str
+
+    def to_dict(self) -> dict[str, object]:
+        """The conflict as values that JSON has."""
+        return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}  # type: ignore[arg-type]
+
+    def __str__(self) -> str:
+        row = f" row {self.row_id}" if self.row_id is not None else ""
+        column = f" {self.column}" if self.column is not None else ""
+        return f"{self.table}{row}{column} ({self.reason})"
+
+
 @dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Described):
     """Something that both sides of a merge changed since they parted.
 
     Attributes:
@@ -87,22 +106,13 @@ class Conflict:
     theirs: object
     reason: str
 
-    def to_dict(self) -> dict[str, object]:
-        """The conflict as values that JSON has."""
-        return {each.name: plain(getattr(self, each.name)) for each in fields(self)}
 
-    def __str__(self) -> str:
-        row = f" row {self.row_id}" if self.row_id is not None else ""
-        column = f" {self.column}" if self.column is not None else ""
-        return f"{self.table}{row}{column} ({self.reason})"
-
-
-def plain(value: object) -> object:
+def _plain(value: object) -> object:
     """Return a value of a conflict as one that JSON has."""
     if isinstance(value, Mapping):
-        return {str(name): plain(item) for name, item in value.items()}
+        return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [_plain(item) for item in value]
     if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return value.hex() if isinstance(value, bytes) else str(value)

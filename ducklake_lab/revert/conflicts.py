@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from ducklake_lab.errors import RevertConflictError
-from ducklake_lab.merging.conflicts import Conflict, Reason, Unsettled, Words, plain
+from ducklake_lab.merging.conflicts import Conflict, Described, Reason, Unsettled, Words
 
 #: Conflicts that the text of an error names.
 _NAMED = 5
@@ -25,7 +25,7 @@ _REASONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class RevertConflict:
+class RevertConflict(Described):
     """Something that a snapshot changed, and a later one changed again.
 
     Attributes:
@@ -45,10 +45,6 @@ class RevertConflict:
     then: object
     now: object
     reason: str
-
-    def to_dict(self) -> dict[str, object]:
-        """The conflict as values that JSON has."""
-        return {each.name: plain(getattr(self, each.name)) for each in fields(self)}
 
 
 def words_of(snapshot_id: int) -> Words:
