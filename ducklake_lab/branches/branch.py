@@ -22,16 +22,18 @@ class Branch:
         snapshot_id: the snapshot it began at.
         parent: the branch that it began on; None for the lake itself.
         created: the time, in UTC.
-        generation: how often it was rebased; each time it gets a catalog and files of its own.
-        pending: the generation that a rebase makes, or made and did not finish.
+        is_copied: its files are copies, and no links.
+        generation: a number of its catalog and its files; a rebase makes others beside them.
+        other: another generation, which a rebase makes or has left; 0 as `generation` for none.
     """
 
     name: str
     snapshot_id: int
     parent: str | None
     created: datetime
+    is_copied: bool = False
     generation: int = 0
-    pending: int = 0
+    other: int = 0
 
     @property
     def place(self) -> str:
@@ -45,8 +47,9 @@ class Branch:
                 "snapshot": self.snapshot_id,
                 "parent": self.parent,
                 "created": self.created.isoformat(),
+                "is_copied": self.is_copied,
                 "generation": self.generation,
-                "pending": self.pending,
+                "other": self.other,
             }
         )
 
@@ -66,14 +69,18 @@ def read_branch(name: str, text: str) -> Branch | None:
             int(given["snapshot"]),
             parent,
             datetime.fromisoformat(given["created"]),
+            given.get("is_copied") is True,
             int(given.get("generation", 0)),
-            int(given.get("pending", 0)),
+            int(given.get("other", 0)),
         )
     except (ValueError, KeyError, TypeError):
         return None
     # the text names places on this machine
     names = [name] if parent is None else [name, parent]
-    is_valid = all(isinstance(text, str) and _NAME.fullmatch(text) for text in names) and branch.generation >= 0
+    is_valid = (
+        all(isinstance(text, str) and _NAME.fullmatch(text) for text in names)
+        and min(branch.generation, branch.other) >= 0
+    )
     return branch if is_valid else None
 
 

@@ -143,15 +143,8 @@ def make_branch(lake: Lake, name: str, at: int | datetime | str | None = None, *
             newest = read_snapshot(connection).snapshot_id
             copying.check_copyable(connection, snapshot.snapshot_id, newest)
         parent = root.own.name if root.own is not None else None
-        branch = Branch(name, snapshot.snapshot_id, parent, datetime.now(UTC))
-        location = catalog_of(root.lake.location, name)
-        data_path = files_of(root.lake.data_path, name)
-        _remove_now(root.lake, name)  # one that was not finished, as nobody lists it
-        try:
-            _fill(lake, location, branch, snapshot, data_path, is_newest=snapshot.snapshot_id == newest, copy=copy)
-        except BaseException:
-            _remove_now(root.lake, name)
-            raise
+        branch = Branch(name, snapshot.snapshot_id, parent, datetime.now(UTC), copy)
+        fill_place(root.lake, lake, branch, snapshot, is_newest=snapshot.snapshot_id == newest)
         # if this fails, it may have landed all the same; an unlisted branch is replaced by the next one of its name
         registry.write_branch(registering, branch)
         registering.commit()
@@ -185,35 +178,46 @@ def drop_branch(lake: Lake, name: str, *, dry_run: bool = False) -> Branch:
     with root.lake.connect(fresh=True) as connection:
         lock_for_commit(connection)
         if branch.name.casefold() not in registry.read_branches(connection):
-            _remove_now(root.lake, branch.name)
+            for generation in {branch.generation, branch.other}:
+                remove_place(root.lake, branch.name, generation)
     return branch
 
 
-def _remove_now(root: Lake, name: str) -> None:
-    """Removes the catalog and the files of a branch that is not listed, in a transaction of its own.
+def remove_place(root: Lake, name: str, generation: int) -> None:
+    """Removes a catalog and the files of a branch that is not listed, in a transaction of its own.
 
     The caller holds the lake's lock with another connection, which may be about to make the branch anew.
     """
     with root.connect(fresh=True) as connection:
-        remove_catalog(connection, catalog_of(root.location, name))
+        remove_catalog(connection, catalog_of(root.location, name, generation))
         connection.commit()
-    folder = files_of(root.data_path, name).rstrip("/")
+    folder = files_of(root.data_path, name, generation).rstrip("/")
     if not is_below(folder, folder.rpartition("/")[0]):
         raise DataFileError(f"The folder {folder} of a branch is a link that leads elsewhere; remove the link.")
     _storage.delete_folder(folder)
 
 
+def fill_place(root: Lake, lake: Lake, branch: Branch, snapshot: Snapshot, *, is_newest: bool) -> None:
+    """Makes the catalog and the files of a branch that is not listed, in place of what was not finished there.
+
+    The caller holds the lock of `root` with another connection.
+
+    Args:
+        lake: the lake, or the branch, that it begins on.
+    """
+    location = catalog_of(root.location, branch.name, branch.generation)
+    data_path = files_of(root.data_path, branch.name, branch.generation)
+    remove_place(root, branch.name, branch.generation)
+    try:
+        _fill(lake, location, branch, snapshot, data_path, is_newest=is_newest)
+    except BaseException:
+        remove_place(root, branch.name, branch.generation)
+        raise
+
+
 def _fill(
-    lake: Lake,
-    location: CatalogLocation,
-    branch: Branch,
-    snapshot: Snapshot,
-    data_path: str,
-    *,
-    is_newest: bool,
-    copy: bool,
+    lake: Lake, location: CatalogLocation, branch: Branch, snapshot: Snapshot, data_path: str, *, is_newest: bool
 ) -> None:
-    """Makes the branch's catalog, and its files."""
     database = CatalogDatabase(location)
     try:
         with lake.connect() as connection:
@@ -232,7 +236,7 @@ def _fill(
                     copying.count_rows_anew(target)
                     targets = {table_id: folder.target for table_id, folder in folders.items()}
                     own = trim_deletions(lake, connection, target, snapshot, targets)
-                take_over_files(target, folders, data_path, own, copy=copy)
+                take_over_files(target, folders, data_path, own, copy=branch.is_copied)
                 target.commit()
     finally:
         database.dispose()

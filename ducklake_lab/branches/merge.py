@@ -68,6 +68,7 @@ class BranchMerge:
     Args:
         lake: the branch, opened.
         branch: the branch as its lake lists it.
+        parent: the lake that it began on, which knows what was merged; by default that of the transaction.
 
     Attributes:
         since: the snapshot of the branch after which its changes are merged: it began there, or was merged up to it.
@@ -79,7 +80,9 @@ class BranchMerge:
         SnapshotNotFoundError: the snapshot at which the branch began has expired, in the lake or on the branch.
     """
 
-    def __init__(self, transaction: Transaction, lake: Lake, branch: Branch, engines: Engines) -> None:
+    def __init__(
+        self, transaction: Transaction, lake: Lake, branch: Branch, engines: Engines, parent: Lake | None = None
+    ) -> None:
         self._transaction = transaction
         self._lake = lake
         self._branch = branch
@@ -88,7 +91,7 @@ class BranchMerge:
             f'the branch "{branch.name}"', "ours", "theirs", f'come from the branch "{branch.name}"', _REASONS
         )
         self.conflicts = Unsettled()
-        with transaction.lake.connect() as connection:
+        with (parent or transaction.lake).connect() as connection:
             self._merged = registry.read_merged(connection, branch)
         self.since = branch.snapshot_id if self._merged.snapshot_id is None else self._merged.snapshot_id
         with lake.connect() as connection:
@@ -115,7 +118,7 @@ class BranchMerge:
         return _Base(theirs, base, base.snapshot.next_catalog_id, rows)
 
     def run(self, on_conflict: OnConflict) -> None:
-        """Stages what the branch changed, and that it is merged up to its tip.
+        """Stages what the branch changed.
 
         Raises:
             MergeConflictError: both sides changed the same, and no rule settles it; nothing is staged.
@@ -128,17 +131,22 @@ class BranchMerge:
             transaction = self._transaction
             merge.stage(lambda table: bring_table(transaction, self._lake, self._tip, table, self._engines))
             stage_arrivals(transaction, arrivals, self._engines)
-        if self.tip > self.since:
-            authors = dict.fromkeys(commit.author for commit in self.commits if commit.author)
-            transaction.merged = Merged(self._branch.name, self.tip, tuple(authors))
-            transaction.needed_options[self._merged.key] = self._merged.text
-            value = registry.MergedUpTo.value(self._branch, self.tip)
-            transaction.set_option((None, None), self._merged.key, value)
 
-    def look(self, on_conflict: OnConflict) -> None:
-        """Finds the conflicts that no rule settles; stages nothing."""
+    def note(self) -> None:
+        """Stages that the branch is merged up to its tip; another merge of it at the same time does not commit, then."""
+        if self.tip == self.since:
+            return
+        transaction = self._transaction
+        authors = dict.fromkeys(commit.author for commit in self.commits if commit.author)
+        transaction.merged = Merged(self._branch.name, self.tip, tuple(authors))
+        transaction.needed_options[self._merged.key] = self._merged.text
+        transaction.set_option((None, None), self._merged.key, registry.MergedUpTo.value(self._branch, self.tip))
+
+    def find_conflicts(self, on_conflict: OnConflict = None) -> Unsettled:
+        """Return the conflicts that no rule settles; stages nothing."""
         with ExitStack() as stack:
             self._plan(on_conflict, stack)
+        return self.conflicts
 
     def _plan(self, on_conflict: OnConflict, stack: ExitStack) -> tuple[Merge, Arrivals]:
         base, transaction = self._base, self._transaction

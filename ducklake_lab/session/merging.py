@@ -5,9 +5,12 @@ from __future__ import annotations
 from ducklake_lab.branches.branch import Branch
 from ducklake_lab.branches.making import open_branch
 from ducklake_lab.branches.merge import BranchMerge
+from ducklake_lab.branches.rebasing import rebased
+from ducklake_lab.branches.review import Review, review_branch
 from ducklake_lab.diff.lake import LakeDiff, diff_open
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.errors import CommitUnknownError, TransactionError, UnsupportedFeatureError
+from ducklake_lab.files.deletes import restamped
 from ducklake_lab.merging.conflicts import OnConflict
 from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.session.names.attached_lakes import Lakes
@@ -15,6 +18,8 @@ from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.open_transaction import changed_sides
 from ducklake_lab.session.transactions.rerunning import until_committed
 from ducklake_lab.session.transactions.transactions import Transactions
+from ducklake_lab.transaction.commit import commit
+from ducklake_lab.transaction.transaction import Transaction
 
 #: Characters of the branch's messages that a merge's own message repeats.
 _LONGEST_MESSAGES = 500
@@ -65,6 +70,7 @@ class Merging:
                     transaction.is_one_statement = not self._lakes.in_transaction
                     merge = BranchMerge(transaction, opened, branch, self._engine)
                     merge.run(on_conflict)
+                    merge.note()
                     if transaction.has_changes:
                         default = transaction.message or _message(branch, merge)
                         transaction.message = default if message is None else message or None
@@ -87,9 +93,60 @@ class Merging:
             BranchMerge(transaction, opened, branch, self._engine).run(on_conflict)
             return diff_open(lake, transaction.base, changed_sides(transaction), self._engine)
 
+    def rebase(self, name: str, on_conflict: OnConflict = None) -> Branch:
+        """Makes a branch begin at the newest snapshot of the current lake, with its changes on top, and returns it.
 
-def _message(branch: Branch, merge: BranchMerge) -> str:
+        Its changes that are not merged yet become one snapshot; its own earlier snapshots and row ids go. Other sessions that
+        read the branch switch to it again. A rebase that fails changes nothing.
+
+        Args:
+            on_conflict: as in `merge`: "ours" is what the lake has, "theirs" what the branch has.
+
+        Raises:
+            MergeConflictError: both sides changed the same, and no rule settles it.
+            EntryNotFoundError: the lake has no such branch.
+            TransactionError: a transaction is open, or another client rebased the branch meanwhile.
+            UnsupportedFeatureError: something cannot be merged; it is named.
+        """
+        if self._lakes.in_transaction:
+            raise TransactionError("A transaction is open, which rebases no branch; COMMIT or ROLLBACK first.")
+        lake = self._lakes.get()
+        lake.check_writable()
+        with open_branch(lake, name) as (opened, branch), rebased(lake, branch) as (made, rebased_branch):
+            transaction = Transaction(made, restamp=restamped)
+            try:
+                transaction.author = self._transactions.notes.author()
+                merge = BranchMerge(transaction, opened, branch, self._engine, lake)
+                merge.run(on_conflict)
+                transaction.message = _message(branch, merge, "rebase")
+                self._transactions.notes.settle(transaction)
+                commit(transaction)
+            except CommitUnknownError:
+                raise
+            except BaseException:
+                transaction.rollback()
+                raise
+        return rebased_branch
+
+    def review(self, name: str) -> Review:
+        """Returns what a branch changed, what its lake did meanwhile, and the conflicts of a merge; changes nothing.
+
+        Raises:
+            EntryNotFoundError: the lake has no such branch.
+            SnapshotNotFoundError: the snapshot at which the branch began has expired, in the lake or on the branch.
+            UnsupportedFeatureError: something cannot be merged; it is named.
+        """
+        lake = self._lakes.get()
+        with (
+            self._lakes.statement(),
+            open_branch(lake, name) as (opened, branch),
+            self._transactions.trial(lake) as transaction,
+        ):
+            return review_branch(transaction, opened, branch, self._engine)
+
+
+def _message(branch: Branch, merge: BranchMerge, what: str = "merge") -> str:
     """Return the message of a merge that was given none."""
     messages = "; ".join(commit.commit_message for commit in merge.commits if commit.commit_message)
     cut = messages if len(messages) <= _LONGEST_MESSAGES else f"{messages[:_LONGEST_MESSAGES]}…"
-    return f"merge of branch {branch.name}" + (f": {cut}" if cut else "")
+    return f"{what} of branch {branch.name}" + (f": {cut}" if cut else "")
