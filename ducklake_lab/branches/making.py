@@ -18,6 +18,7 @@ from ducklake_lab.branches.trimming import trim_deletions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.attach_options import AttachOptions
+from ducklake_lab.catalog.branch_points import OWN, PREFIX
 from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.lake import Lake, open_lake
 from ducklake_lab.catalog.locks import lock_for_commit
@@ -247,7 +248,7 @@ def _copy_options(connection: sa.Connection, target: sa.Connection, snapshot: Sn
     rows = []
     for scope, scope_id, key, value in read_options(connection):
         is_later = key.startswith(TAG) and (not value.isdecimal() or int(value) > snapshot.snapshot_id)
-        is_of_branches = key.startswith((registry.PREFIX, registry.MERGED)) or key in (registry.OWN, registry.ROWS)
+        is_of_branches = key.startswith((PREFIX, registry.MERGED)) or key in (OWN, registry.ROWS)
         if not is_later and not is_of_branches:
             stored = data_path if key == "data_path" and scope is None else value
             rows.append({"key": key, "value": stored, "scope": scope, "scope_id": scope_id})

@@ -8,13 +8,10 @@ import sqlalchemy as sa
 
 from ducklake_lab.branches.branch import Branch, read_branch
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.branch_points import OWN, PREFIX
 from ducklake_lab.catalog.options import write_option
 from ducklake_lab.errors import EntryNotFoundError, did_you_mean
 
-#: Prefix of options that list branches; the rest of the key is the name.
-PREFIX = "ducklake_lab_branch:"
-#: Option of a branch's own catalog; its value is the branch's name, a line break, and what its lake lists.
-OWN = "ducklake_lab_branch_of"
 #: Option of a branch's own catalog; its value lists tables with the first row id that the branch gives out: `3:100,5:7`.
 ROWS = "ducklake_lab_branch_rows"
 #: Prefix of options of the lake, or branch, into which a branch was merged; the rest of the key is its name.

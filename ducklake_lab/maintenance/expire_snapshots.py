@@ -12,7 +12,7 @@ from ducklake_lab.transaction.transaction import Transaction
 
 
 def find_expirable(lake: Lake, *, versions: Collection[int] | None, older_than: datetime | None) -> list[SnapshotInfo]:
-    """The snapshots of these ids, or older than a time, without the newest one; those with tags only by their ids."""
+    """The snapshots of these ids, or older than a time, without the newest one; those with tags or branches only by their ids."""
     return [
         info
         for info in read_expirable(lake, with_tags=versions is not None)
@@ -25,7 +25,7 @@ def expire_snapshots(transaction: Transaction, chosen: Sequence[SnapshotInfo]) -
     """Stage the expiry of snapshots, and return them; the transaction's own snapshot stays.
 
     Raises:
-        CatalogError: one of them has a tag.
+        CatalogError: one of them has a tag or a branch.
     """
     going = [info for info in chosen if info.snapshot_id != transaction.base.snapshot.snapshot_id]
     if going:

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import inlined, paths, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.below_sqlalchemy import run_text
+from ducklake_lab.catalog.branch_points import read_branch_points
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history, read_snapshot
 from ducklake_lab.catalog.snapshot_tags import read_tags
@@ -39,10 +40,11 @@ _VERSIONED = (t.schema, t.view, t.view_column_tag, t.tag, t.macro)
 
 
 def read_expirable(lake: Lake, *, with_tags: bool) -> list[SnapshotInfo]:
-    """List the snapshots that can expire, oldest first: not the newest, and those with tags only if asked for."""
+    """List the snapshots that can expire, oldest first: not the newest; those with tags or branches only if asked for."""
     with lake.connect() as connection:
-        newest = read_snapshot(connection).snapshot_id
-        kept = {newest} if with_tags else {newest, *read_tags(connection).values()}
+        kept = {read_snapshot(connection).snapshot_id}
+        if not with_tags:
+            kept |= {*read_tags(connection).values(), *read_branch_points(connection)}
         return [info for info in read_history(connection) if info.snapshot_id not in kept]
 
 
@@ -50,7 +52,7 @@ def check_expirable(connection: sa.Connection, snapshot_ids: Collection[int]) ->
     """The id of the newest snapshot, which is to stay.
 
     Raises:
-        CatalogError: the newest snapshot, or one with a tag, is among those to be forgotten.
+        CatalogError: the newest snapshot, or one with a tag or a branch, is among those to be forgotten.
     """
     newest = read_snapshot(connection).snapshot_id
     if newest in snapshot_ids:
@@ -59,6 +61,12 @@ def check_expirable(connection: sa.Connection, snapshot_ids: Collection[int]) ->
     if kept:
         number, name = min(kept.items())
         raise CatalogError(f'Snapshot {number} has the tag "{name}" and cannot expire; untag it first.')
+    points = {number: name for number, name in read_branch_points(connection).items() if number in snapshot_ids}
+    if points:
+        number, name = min(points.items())
+        raise CatalogError(
+            f'The branch "{name}" began at snapshot {number}, which cannot expire; drop or rebase it first.'
+        )
     return newest
 
 
@@ -66,7 +74,7 @@ def delete_snapshots(lake: Lake, connection: sa.Connection, snapshot_ids: Collec
     """Expire snapshots; the caller commits. Files that no other snapshot sees are scheduled for deletion.
 
     Raises:
-        CatalogError: the newest snapshot, or one with a tag, is among them; nothing was done.
+        CatalogError: the newest snapshot, or one with a tag or a branch, is among them; nothing was done.
     """
     if snapshot_ids:
         _Expiry(lake, connection, check_expirable(connection, snapshot_ids)).run(sorted(snapshot_ids))

@@ -313,7 +313,20 @@ def test_what_cannot_be_merged_is_refused(session: dl.Session) -> None:
     with pytest.raises(dl.UnsupportedFeatureError, match="is not merged into itself"):
         session.merge("fix")
     session.switch(None)
-    session.sql("UPDATE t SET v = 'y' WHERE i = 2; CALL ducklake_expire_snapshots('lake', older_than => now())")
-    with pytest.raises(dl.SnapshotNotFoundError, match="has expired in the lake lake"):
-        session.merge("fix")
-    assert one(session, "SELECT v FROM t WHERE i = 1") == "v1"
+
+
+def test_the_snapshot_at_which_a_branch_began_does_not_expire(session: dl.Session) -> None:
+    began = session.current_snapshot().snapshot_id
+    on_branch(session, "UPDATE t SET v = 'x' WHERE i = 1")
+    expire = "CALL ducklake_expire_snapshots('lake', older_than => now() + INTERVAL 1 DAY)"
+    session.sql("UPDATE t SET v = 'y' WHERE i = 2")
+    session.sql(expire)
+    on_branch(session, expire)
+    with pytest.raises(dl.CatalogError, match=f'The branch "fix" began at snapshot {began}, which cannot expire'):
+        session.sql(f"CALL ducklake_expire_snapshots('lake', versions => [{began}])")
+    session.merge("fix")
+    assert rows(session, "SELECT v FROM t WHERE i IN (1, 2) ORDER BY i") == [("x",), ("y",)]
+    session.drop_branch("fix")
+    session.sql(expire)
+    with pytest.raises(dl.SnapshotNotFoundError):
+        session.sql(f"FROM t AT (VERSION => {began})")
