@@ -15,6 +15,7 @@ from IPython.display import display
 from ducklake_lab.errors import EntryNotFoundError, RevertConflictError, UsageError, did_you_mean
 from ducklake_lab.magics import options
 from ducklake_lab.magics.arguments import parsers
+from ducklake_lab.magics.merge_commands import MergeCommands
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.snapshot_names import named_snapshot
 from ducklake_lab.widgets.html import escape, view
@@ -57,7 +58,7 @@ class Help:
         return view(f'<pre class="dlk-mono">{lines}</pre>', label="Help")
 
 
-class Commands:
+class Commands(MergeCommands):
     """Runs subcommands for the magics, which hold the session.
 
     Args:

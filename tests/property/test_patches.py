@@ -78,11 +78,13 @@ def histories(draw: st.DrawFn) -> History:
                 )
             case _:
                 sql = draw(st.sampled_from(MAINTENANCE))
-        return Step(draw(st.booleans()), sql)
+        return Step(vectors or draw(st.booleans()), sql)
 
+    # a deletion vector of the reference forgets which snapshot deleted what
+    vectors = draw(st.booleans())
     made = f"CREATE TABLE t AS SELECT i::INTEGER AS k, {F} AS f, {S} AS s, 'x' || i % 3 AS extra FROM range(60) r(i)"
     before = [Step(draw(st.booleans()), made)]
-    if draw(st.booleans()):
+    if vectors:
         before.append(Step(draw(st.booleans()), "CALL lake.set_option('write_deletion_vectors', true)"))
     before += [step(altering=False) for _ in range(draw(st.integers(0, 3)))]
     between = [step(altering=True) for _ in range(draw(st.integers(1, 6)))]

@@ -1,0 +1,82 @@
+"""The subcommands that review, merge and rebase branches."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from IPython.display import display
+
+from ducklake_lab.errors import MergeConflictError
+
+if TYPE_CHECKING:
+    from ducklake_lab.magics.session import LakeSession
+    from ducklake_lab.session.listings import Listing
+
+
+def add_arguments(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
+    """Adds the subcommands to a parser."""
+    review = add("review", "show what a branch changed, what the lake changed meanwhile, and the conflicts of both")
+    review.add_argument("name", metavar="NAME")
+    review.add_argument("--save", metavar="FILE", help="also write it to FILE.html, .md or .json")
+    merge = add("merge", "bring the changes of a branch into the lake, as one snapshot")
+    merge.add_argument("name", metavar="NAME")
+    merge.add_argument("--preview", action="store_true", help="show what would change, and change nothing")
+    merge.add_argument("-m", "--message", metavar="TEXT", help="the commit message; those of the branch if left out")
+    rebase = add("rebase", "begin a branch at the lake's newest snapshot, with its changes on top")
+    rebase.add_argument("name", metavar="NAME")
+    for parser in (merge, rebase):
+        parser.add_argument(
+            "--on-conflict",
+            choices=("ours", "theirs"),
+            help="where both sides changed the same: ours is what the lake has, theirs what the branch has",
+        )
+
+
+class MergeCommands:
+    """Runs these subcommands."""
+
+    _session: Callable[[], LakeSession]
+
+    def _run_review(self, given: argparse.Namespace) -> object:
+        review = self._session().review(given.name)
+        if given.save is not None:
+            review.save(given.save)
+        return review
+
+    def _run_merge(self, given: argparse.Namespace) -> object:
+        session = self._session()
+        try:
+            if given.preview:
+                return session.merge_preview(given.name, given.on_conflict)
+            made = session.merge(given.name, given.on_conflict, message=given.message)
+        except MergeConflictError as error:
+            _show(error)
+            raise
+        is_done = made is not None or session.in_transaction
+        note = "merged" if is_done else "the branch has nothing that is not merged, so no snapshot was made"
+        return _listing(given.name, (made or session.current_snapshot()).snapshot_id, note)
+
+    def _run_rebase(self, given: argparse.Namespace) -> object:
+        try:
+            branch = self._session().rebase(given.name, given.on_conflict)
+        except MergeConflictError as error:
+            _show(error)
+            raise
+        return _listing(branch.name, branch.snapshot_id, "begins there now")
+
+
+def _listing(name: str, snapshot_id: int, note: str) -> Listing:
+    from ducklake_lab.session.listings import Listing
+
+    return Listing("", ("branch", "snapshot"), ((name, snapshot_id),), noun="branch", note=note)
+
+
+def _show(error: MergeConflictError) -> None:
+    """Shows the conflicts; the error itself shows a line."""
+    from ducklake_lab.session.listings import Listing
+
+    columns = ("table", "row", "column", "base", "lake", "branch", "why")
+    rows = [(c.table, c.row_id, c.column, c.base, c.ours, c.theirs, c.reason) for c in error.conflicts]
+    display(Listing("Conflicts", columns, rows, noun="conflict"))
