@@ -375,5 +375,7 @@ def _is_sql(text: str) -> bool:
     word = text.partition(" ")[0].rstrip(";(").casefold()
     if word == "load" and re.fullmatch(r"\w+\s+[^'\s;]*[^'\w\s;][^'\s;]*", text):
         return False  # a file: LOAD takes the name of an extension
+    if word == "merge" and not re.match(r"\w+\s+(INTO\b|/\*|--$)", text, re.IGNORECASE):
+        return False  # a branch
     # USE and DESCRIBE are also subcommands, which do at least as much.
     return text.startswith(("(", "--", "/*")) or (word in _SQL_WORDS and word not in ("use", "describe"))
