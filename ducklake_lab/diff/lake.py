@@ -74,7 +74,7 @@ class LakeDiff(Sequence[TableDiff]):
     """Difference of a lake between two states: one entry for each table that differs, by name.
 
     Attributes:
-        lake: the lake's alias.
+        lake: the lake's alias, with the branch that it is.
         start: the earlier snapshot.
         end: the later one; None for changes that are not committed.
         unchanged: how many tables have the same rows and columns in both.
@@ -214,7 +214,7 @@ def diff_lake(
     found.sort(key=lambda one: (_KINDS.index(one.kind), one.name))
     unchanged = len(common) - sum(one.kind in ("altered", "changed") for one in found)
     return LakeDiff(
-        lake.alias,
+        lake.title,
         snapshot_info(Side(lake, before, None)),
         snapshot_info(Side(lake, after, None)),
         found,
@@ -232,7 +232,7 @@ def diff_open(lake: Lake, base: CatalogState, sides: Mapping[str, tuple[Side, Si
     found = [_open(name, before, after, engines) for name, (before, after) in sides.items()]
     found.sort(key=lambda one: (_KINDS.index(one.kind), one.name))
     unchanged = len(base.tables) - sum(one.kind != "created" for one in found)
-    return LakeDiff(lake.alias, snapshot_info(Side(lake, base, None)), None, found, unchanged, ())
+    return LakeDiff(lake.title, snapshot_info(Side(lake, base, None)), None, found, unchanged, ())
 
 
 def _open(name: str, before: Side, after: Side, engines: Engines) -> TableDiff:
