@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
+from ducklake_lab.branches.earlier import Entry, entry_of_name, id_of
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.engine.facts import facts_of
 from ducklake_lab.engine.on_spark import OnSpark
@@ -22,12 +23,10 @@ from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.scan.visible_counts import live_rows
 from ducklake_lab.transaction.transaction import Transaction
 
-_Entry = Table | View | Macro
-
 
 @dataclass(slots=True)
 class Arrivals:
-    """What came on a branch since a state of it.
+    """Entries that came on a branch since a state of it.
 
     Attributes:
         lake: the branch.
@@ -42,7 +41,7 @@ class Arrivals:
     tables: list[Table] = field(default_factory=list)
     views: list[View] = field(default_factory=list)
     macros: list[Macro] = field(default_factory=list)
-    replaced: list[_Entry] = field(default_factory=list)
+    replaced: list[Entry] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:
@@ -78,19 +77,24 @@ def plan_arrivals(
     tables = [theirs.tables[key] for key in theirs.tables if key >= first_id and key not in since.tables]
     views = [view for key, view in theirs.views.items() if key >= first_id and key not in since.views]
     macros = [macro for key, macro in theirs.macros.items() if key >= first_id and key not in since.macros]
-    entries: list[_Entry] = [*tables, *views, *macros]
+    entries: list[Entry] = [*tables, *views, *macros]
+    left = _left_schemas(found, entries, ours, words, rules, unsettled)
     for entry in sorted(entries, key=theirs.qualified_name):
-        other = _of_name(theirs, entry, ours)
-        if other is not None and _id(other) not in leaving:
+        if entry.schema_id in left:
+            continue
+        other = entry_of_name(theirs, entry, ours)
+        if other is not None and id_of(other) not in leaving:
             if _is_same(entry, other):
                 continue
-            title = ours.qualified_name(other)
-            rule = rules.of(title).whole
-            if rule is None:
-                reason = words.reason(Reason.NAME_TAKEN)
-                unsettled.add(Conflict(title, None, None, None, _shown(other), _shown(entry), reason))
-            if rule != "theirs":
-                continue
+            earlier = entry_of_name(theirs, entry, since)
+            if earlier is None or not _is_same(earlier, other):
+                title = ours.qualified_name(other)
+                rule = rules.of(title).whole
+                if rule is None:
+                    reason = words.reason(Reason.NAME_TAKEN)
+                    unsettled.add(Conflict(title, None, None, None, _shown(other), _shown(entry), reason))
+                if rule != "theirs":
+                    continue
             found.replaced.append(other)
         match entry:
             case Table():
@@ -102,15 +106,55 @@ def plan_arrivals(
     return found
 
 
+def _left_schemas(
+    found: Arrivals,
+    entries: Sequence[Entry],
+    ours: CatalogState,
+    words: Words,
+    rules: Rules,
+    unsettled: Unsettled,
+) -> set[int]:
+    """Return the ids of schemas of theirs that ours dropped, and whose entries do not come; others come again.
+
+    Notes conflicts that no rule settles.
+    """
+    theirs, left = found.tip, set[int]()
+    coming = {schema.name.casefold() for schema in found.schemas}
+    for schema_id in sorted({entry.schema_id for entry in entries}):
+        schema = theirs.schemas[schema_id]
+        if ours.find_schema(schema.name) is not None or schema.name.casefold() in coming:
+            continue
+        title = path_title(schema.name)
+        rule = rules.of(title).whole
+        if rule is None:
+            names = ", ".join(entry.name for entry in entries if entry.schema_id == schema_id)
+            unsettled.add(Conflict(title, None, None, "", None, names, words.reason(Reason.SCHEMA_FILLED)))
+        if rule != "theirs":
+            left.add(schema_id)
+            continue
+        above: int | None = schema_id
+        while above is not None and theirs.schemas[above].name.casefold() not in coming:
+            found.schemas.append(theirs.schemas[above])
+            coming.add(theirs.schemas[above].name.casefold())
+            above = theirs.schemas[above].parent_id
+    found.schemas.sort(key=lambda schema: len(schema.parts))
+    return left
+
+
 def names_of_arrivals(theirs: CatalogState, since: CatalogState, first_id: int) -> Iterator[str]:
-    """Yield the names of what came."""
+    """Yield the names of what came, and of the schemas that it came to."""
+    schemas = {key for key in theirs.schemas if key >= first_id}
     entries: list[View | Macro] = [*theirs.views.values(), *theirs.macros.values()]
     for entry in entries:
-        if _id(entry) >= first_id:
+        if id_of(entry) >= first_id:
+            schemas.add(entry.schema_id)
             yield theirs.qualified_name(entry)
     names = theirs.table_names()
-    yield from (names[key] for key in theirs.tables if key >= first_id and key not in since.tables)
-    yield from (path_title(schema.name) for key, schema in theirs.schemas.items() if key >= first_id)
+    for key in theirs.tables:
+        if key >= first_id and key not in since.tables:
+            schemas.add(theirs.tables.names[key][0])
+            yield names[key]
+    yield from (path_title(theirs.schemas[key].name) for key in schemas)
 
 
 def stage_arrivals(transaction: Transaction, arrivals: Arrivals, engines: Engines) -> None:
@@ -155,7 +199,7 @@ def bring_table(transaction: Transaction, lake: Lake, theirs: CatalogState, tabl
     transaction.state = transaction.state.with_table(made)
     with lake.connect() as connection:
         plan = plan_scan(lake, connection, theirs, table)
-    whole = whole_files(lake, table, made, plan, 0)
+    whole = whole_files(lake, table, made, plan, first_new=0, last_shared=0)
     take_over(transaction, made, whole)
     taken = {arrival.file.data_file.data_file_id for arrival in whole}
     rest = replace(plan, files=tuple(file for file in plan.files if file.data_file.data_file_id not in taken))
@@ -170,25 +214,7 @@ def bring_table(transaction: Transaction, lake: Lake, theirs: CatalogState, tabl
         stage_written(transaction, made, rows.write(target_of(transaction, made), count=count))
 
 
-def _of_name(theirs: CatalogState, entry: _Entry, ours: CatalogState) -> _Entry | None:
-    """The entry of the lake that has the name of one of the branch."""
-    schema = theirs.schemas[entry.schema_id].name
-    if isinstance(entry, Macro):
-        return ours.find_macro(schema, entry.name, entry.kind)
-    return ours.find_table(schema, entry.name) or ours.find_view(schema, entry.name)
-
-
-def _id(entry: _Entry) -> int:
-    match entry:
-        case Table():
-            return entry.table_id
-        case View():
-            return entry.view_id
-        case Macro():
-            return entry.macro_id
-
-
-def _is_same(entry: _Entry, other: _Entry) -> bool:
+def _is_same(entry: Entry, other: Entry) -> bool:
     """Whether both sides made the same view or macro."""
     match entry, other:
         case View(), View():
@@ -198,7 +224,7 @@ def _is_same(entry: _Entry, other: _Entry) -> bool:
     return False
 
 
-def _shown(entry: _Entry) -> str:
+def _shown(entry: Entry) -> str:
     match entry:
         case Table():
             return f"table ({', '.join(column.name for column in entry.columns)})"

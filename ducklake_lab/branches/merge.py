@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from ducklake_lab.branches import registry
 from ducklake_lab.branches.arrivals import Arrivals, bring_table, names_of_arrivals, plan_arrivals, stage_arrivals
 from ducklake_lab.branches.branch import Branch
+from ducklake_lab.branches.earlier import changes_of_earlier
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history
@@ -18,7 +19,7 @@ from ducklake_lab.engine.placement import Engines
 from ducklake_lab.errors import MergeConflictError, SnapshotNotFoundError, UnsupportedFeatureError, UsageError
 from ducklake_lab.merging.column_ids import ColumnIds
 from ducklake_lab.merging.conflicts import OnConflict, Reason, Rules, Unsettled, Words
-from ducklake_lab.merging.entries import changed_entries
+from ducklake_lab.merging.entries import changed_entries, titles_of_schemas
 from ducklake_lab.merging.merge import Line, Merge
 from ducklake_lab.merging.rows import RowIds
 from ducklake_lab.model.commit_notes import Merged
@@ -39,6 +40,7 @@ _REASONS = {
     Reason.TABLE_DROPPED: "table dropped on the branch, changed in the lake",
     Reason.TABLE_CHANGED: "table changed on the branch, dropped in the lake",
     Reason.SCHEMA_DROPPED: "schema dropped on the branch, filled in the lake",
+    Reason.SCHEMA_FILLED: "schema filled on the branch, dropped in the lake",
     Reason.VIEW_CHANGED: "view changed on both sides",
     Reason.VIEW_DROPPED: "view changed on the branch, dropped in the lake",
     Reason.NAME_TAKEN: "name given on both sides",
@@ -151,7 +153,8 @@ class BranchMerge:
     def _plan(self, on_conflict: OnConflict, stack: ExitStack) -> tuple[Merge, Arrivals]:
         base, transaction = self._base, self._transaction
         self.conflicts = unsettled = Unsettled()
-        rules = Rules(on_conflict, self._words)
+        states = (base.theirs, self._tip, transaction.state)
+        rules = Rules(on_conflict, self._words, titles_of_schemas(*states))
         shared = _shared(self._tip, base.first_id)
         line = Line(self._lake, _shared(base.theirs, base.first_id), shared)
         titles = self._touched(shared)
@@ -182,30 +185,34 @@ class BranchMerge:
         return {i: names[i] for i in sorted(found)}
 
     def _check_later(self, touched: set[int]) -> None:
-        """Raises UnsupportedFeatureError where a table that came with an earlier merge has changed on the branch since."""
+        """Raises UnsupportedFeatureError where an entry that came with an earlier merge has changed on the branch since."""
         if self._is_first:
             return
-        tables = self._base.theirs.tables
-        for table_id in sorted(touched):
-            if table_id >= self._base.first_id and table_id in tables and table_id in self._tip.tables:
-                name = self._tip.qualified_name(self._tip.tables[table_id])
-                raise UnsupportedFeatureError(
-                    f'{name} came with an earlier merge of the branch "{self._branch.name}" and has changed on it since, '
-                    "which is not merged again; change it in the lake."
-                )
+        base = self._base
+        shared = {*base.ours.schemas, *base.ours.tables, *base.ours.views, *base.ours.macros}
+
+        def is_ours(key: int) -> bool:
+            return key < base.first_id and key in shared
+
+        for title, done in changes_of_earlier(base.theirs, self._tip, self._transaction.state, touched, is_ours):
+            raise UnsupportedFeatureError(
+                f'{title} came with an earlier merge of the branch "{self._branch.name}" and {done} on it since, '
+                "which is not merged again; do it in the lake too, or make a new branch."
+            )
 
     def _ids(self, theirs: Table, ours: Table) -> RowIds:
         """The ids of a table's columns and rows on both sides."""
         table_id = theirs.table_id
         with self._lake.connect() as connection:
             shared = _last_column_id(connection, table_id, self._branch.snapshot_id)
-        if not self._is_first and any(column.column_id > shared for column in theirs.all_columns()):
+        columns = [*theirs.all_columns(), *self._base.theirs.tables[table_id].all_columns()]
+        if not self._is_first and any(column.column_id > shared for column in columns):
             raise UnsupportedFeatureError(
                 f'{self._tip.qualified_name(theirs)} has columns that came on the branch "{self._branch.name}", which was '
                 "merged before; such a table is not merged again. Make a new branch."
             )
-        columns = ColumnIds.give(theirs, shared, self._transaction.next_column_id(ours))
-        return RowIds(columns, self._base.first_rows.get(table_id, 0), placed=self._is_first)
+        given = ColumnIds.give(theirs, shared, self._transaction.next_column_id(ours))
+        return RowIds(given, self._base.first_rows.get(table_id, 0), placed=self._is_first)
 
     @property
     def _is_first(self) -> bool:

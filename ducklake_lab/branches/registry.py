@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -10,12 +11,14 @@ from ducklake_lab.branches.branch import Branch, read_branch
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.branch_points import OWN, PREFIX
 from ducklake_lab.catalog.options import write_option
-from ducklake_lab.errors import EntryNotFoundError, did_you_mean
+from ducklake_lab.errors import CatalogError, EntryNotFoundError, did_you_mean
 
 #: Option of a branch's own catalog; its value lists tables with the first row id that the branch gives out: `3:100,5:7`.
 ROWS = "ducklake_lab_branch_rows"
 #: Prefix of options of the lake, or branch, into which a branch was merged; the rest of the key is its name.
 MERGED = "ducklake_lab_merged:"
+#: Value of `ROWS`; ids are 64-bit integers.
+_ROWS = re.compile(r"(\d{1,18}:\d{1,18}(,\d{1,18}:\d{1,18})*)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +102,19 @@ def write_own(connection: sa.Connection, branch: Branch) -> None:
 
 
 def first_row_ids(connection: sa.Connection) -> dict[int, int]:
-    """Return the first row id that a branch gives out in each table of its lake, by table id; 0 for tables not in it."""
+    """Return the first row id that a branch gives out in each table of its lake, by table id.
+
+    A table that is absent from it had no rows.
+
+    Raises:
+        CatalogError: the option is missing or another client has changed it; rows of both sides could not be kept apart.
+    """
     m = t.lake_metadata
     text = connection.scalar(sa.select(m.c.value).where(m.c.scope.is_(None), m.c.key == ROWS))
-    pairs = (pair.partition(":") for pair in str(text or "").split(",") if pair)
-    return {int(table_id): int(row_id) for table_id, _, row_id in pairs}
+    if text is None or not _ROWS.fullmatch(text):
+        state = "missing" if text is None else "not as it was written"
+        raise CatalogError(
+            f"The branch's option {ROWS} is {state}, so that its new rows are not known; make a new branch, and bring the "
+            "changes there with a patch: session.diff(…).patch()."
+        )
+    return {int(table_id): int(row_id) for table_id, row_id in (pair.split(":") for pair in text.split(",") if pair)}

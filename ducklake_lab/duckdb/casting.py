@@ -222,7 +222,11 @@ def comparable_sql(expression: str, data_type: DataType) -> str:
 def differs_sql(old: str, new: str, kind: DataType) -> str:
     """SQL that says whether two values of a type differ."""
     if not has_part(kind, ("variant",)):
-        return f"{old} IS DISTINCT FROM {new}"
+        differs = f"{old} IS DISTINCT FROM {new}"
+        if not has_part(kind, ("interval",)):
+            return differs
+        # to DuckDB a month equals 30 days; added to a date it is another span
+        return f"({differs} OR CAST({old} AS VARCHAR) IS DISTINCT FROM CAST({new} AS VARCHAR))"
     # DuckDB compares no values of two types that lie in lists and objects; they differ
     old, new = comparable_sql(old, kind), comparable_sql(new, kind)
     return f"coalesce(TRY({old} IS DISTINCT FROM {new}), true)"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from enum import Enum, auto
 
 from ducklake_lab.errors import UsageError, did_you_mean
@@ -32,6 +32,7 @@ class Reason(Enum):
     TABLE_DROPPED = auto()
     TABLE_CHANGED = auto()  # theirs changed a table that ours dropped
     SCHEMA_DROPPED = auto()
+    SCHEMA_FILLED = auto()  # theirs made an entry in a schema that ours dropped
     VIEW_CHANGED = auto()
     VIEW_DROPPED = auto()  # theirs changed a view that ours dropped
     NAME_TAKEN = auto()
@@ -138,8 +139,25 @@ class TableRules:
         """The rule for a column's definition, and for its cells that no other rule names."""
         return self.columns.get(name.casefold(), self.whole)
 
-    def check(self, title: str, columns: Collection[Column]) -> None:
-        """Raises UsageError where a rule names no column of the table."""
+    def by_our_names(self, title: str, ours: Collection[Column], others: Collection[Column]) -> TableRules:
+        """Return the rules under our names of columns that the other versions name otherwise.
+
+        Args:
+            others: columns of the base, then of theirs, whose ids mean the same as ours or are none of ours.
+
+        Raises:
+            UsageError: a rule names no column of the table.
+        """
+        self._check(title, [*ours, *others])
+        known = {column.column_id: column.name.casefold() for column in ours}
+        names = {name: name for name in known.values()}
+        for column in others:
+            folded = column.name.casefold()
+            names.setdefault(folded, known.get(column.column_id, folded))
+        cells = {row: {names[name]: rule for name, rule in named.items()} for row, named in self.cells.items()}
+        return replace(self, columns={names[name]: rule for name, rule in self.columns.items()}, cells=cells)
+
+    def _check(self, title: str, columns: Collection[Column]) -> None:
         names = [column.name for column in columns]
         folded = {name.casefold() for name in names}
         for name in {*self.columns, *(name for cells in self.cells.values() for name in cells)}:
@@ -152,12 +170,16 @@ class TableRules:
 class Rules:
     """Rules for all conflicts of a merge, as `on_conflict` gives them; "ours" and "theirs", whatever users call them.
 
+    Args:
+        schemas: titles of the schemas whose entries rules may name without them.
+
     Raises:
         UsageError: it is no rule.
     """
 
-    def __init__(self, given: OnConflict, words: Words) -> None:
+    def __init__(self, given: OnConflict, words: Words, schemas: Iterable[str]) -> None:
         self._words = words
+        self._schemas = [f"{schema.casefold()}." for schema in schemas]
         self._all: Rule | None = None
         self._tables: dict[str, TableRules] = {}
         if given is None:
@@ -171,11 +193,15 @@ class Rules:
 
     def of(self, name: str) -> TableRules:
         """The rules for a table or another entry, by its name with or without its schema."""
-        folded = name.casefold()
-        for known in (folded, folded.rpartition(".")[2]):
+        for known in self._names(name):
             if known in self._tables:
                 return self._tables[known]
         return TableRules(self._all)
+
+    def _names(self, title: str) -> list[str]:
+        """Return the names of an entry: its title, and that without its schema; a name may have a dot of its own."""
+        folded = title.casefold()
+        return [folded, *(folded.removeprefix(schema) for schema in self._schemas if folded.startswith(schema))]
 
     def check(self, names: Collection[str]) -> None:
         """Raises UsageError where a rule names nothing that is merged.
@@ -183,7 +209,7 @@ class Rules:
         Args:
             names: of the entries that changed.
         """
-        folded = {part for name in names for part in (name.casefold(), name.casefold().rpartition(".")[2])}
+        folded = {part for name in names for part in self._names(name)}
         for name in self._tables:
             if name not in folded:
                 raise UsageError(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ducklake_lab.errors import EntryExistsError, UnsupportedFeatureError
 from ducklake_lab.merging.conflicts import Conflict, Reason, Rule, TableRules, Unsettled, Words
 from ducklake_lab.model.entries import Column, PartitionField, SortKey, Table
+from ducklake_lab.model.promotion import is_wider
 from ducklake_lab.model.transforms import parse_transform
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -196,6 +197,19 @@ class Merging:
                 name = column.name if column is not None else f"#{key.column_id}"
                 raise UnsupportedFeatureError(
                     f"{self._title} is partitioned by {name}, which goes with {self._words.title}; RESET PARTITIONED BY first."
+                )
+
+
+def check_types(title: str, merged: Table, sides: Iterable[Table], words: Words) -> None:
+    """Raises UnsupportedFeatureError where a column gets a type that does not hold all values of a side."""
+    for side in sides:
+        kinds = {part.column_id: part for part in side.all_columns()}
+        for column in merged.all_columns():
+            kind = kinds[column.column_id].data_type if column.column_id in kinds else column.data_type
+            if not kind.is_nested and kind != column.data_type and not is_wider(kind, column.data_type):
+                raise UnsupportedFeatureError(
+                    f"Column {column.name} of {title} cannot be {column.data_type.sql()} with {words.title}, as it is "
+                    f"{kind.sql()} on the other side; ALTER it to one type on both sides."
                 )
 
 

@@ -63,10 +63,7 @@ class EntryPlan:
     def end(self, transaction: Transaction) -> None:
         """Stages the rest, after tables changed."""
         for view in map(self.in_schema, self.views):
-            known = transaction.state.views.get(view.view_id)
-            schema = _schema_of(transaction, view)
-            if known is None or known.name.casefold() != view.name.casefold():
-                transaction.check_name_is_free(schema, view.name)
+            _schema_of(transaction, view)
             transaction.state = transaction.state.with_view(view)
         for macro in map(self.in_schema, self.macros):
             schema = _schema_of(transaction, macro)
@@ -121,6 +118,11 @@ def changed_entries(before: CatalogState, after: CatalogState) -> list[str]:
         names += [old.qualified_name(view) for key, view in old.views.items() if new.views.get(key) != view]
         names += [old.qualified_name(macro) for key, macro in old.macros.items() if key not in new.macros]
     return sorted(set(names))
+
+
+def titles_of_schemas(*states: CatalogState) -> set[str]:
+    """Return the titles of all schemas in some states."""
+    return {path_title(schema.name) for state in states for schema in state.schemas.values()}
 
 
 def _younger(base: CatalogState, ours: CatalogState, schema: Schema) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -10,12 +11,13 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.diff.compute import diff_sides
 from ducklake_lab.diff.diff_states import Side
 from ducklake_lab.engine.placement import Engines
-from ducklake_lab.errors import UnsupportedFeatureError, UsageError
+from ducklake_lab.errors import EntryExistsError, UnsupportedFeatureError, UsageError
 from ducklake_lab.merging.conflicts import Conflict, Reason, Rules, TableRules, Unsettled, Words
-from ducklake_lab.merging.definitions import Definition, Filled, Merging, with_new_keys
+from ducklake_lab.merging.definitions import Definition, Filled, Merging, check_types, with_new_keys
 from ducklake_lab.merging.entries import EntryPlan, plan_entries
 from ducklake_lab.merging.rows import Operations, Pair, RowChanges, RowIds, Version
-from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.entries import Column, Table, View
+from ducklake_lab.model.quoting import path_title
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -113,7 +115,7 @@ class Merge:
         if row_ids is not None and (their is None or old is None):
             raise UsageError(f"{self._words.start} created or dropped {title} as a whole; leave rows out.")
         if old is None:
-            if their is not None and ours is None:
+            if their is not None and (ours is None or self._comes_for(title, ours, their, rules)):
                 self.plan.came.append(their)
         elif their is None:
             if ours is not None and self._goes(title, self._base.tables[table_id], ours, rules):
@@ -122,6 +124,17 @@ class Merge:
             self._check_dropped(title, rules)
         else:
             self._plan_both(their, old, ours, title, rules, row_ids)
+
+    def _comes_for(self, title: str, ours: Table, theirs: Table, rules: TableRules) -> bool:
+        """Whether a table of theirs comes for ours, after it came back on both sides of a branch."""
+        if self._ids is None:
+            return False  # ours is the same table, which came back before
+        if rules.whole is None:
+            reason = self._words.reason(Reason.NAME_TAKEN)
+            self._unsettled.add(Conflict(title, None, None, None, ours.name, theirs.name, reason))
+        if rules.whole == "theirs":
+            self.plan.dropped.append(ours)
+        return rules.whole == "theirs"
 
     def _check_dropped(self, title: str, rules: TableRules) -> None:
         if rules.whole is None:
@@ -142,23 +155,25 @@ class Merge:
         row_ids: Collection[int] | None,
     ) -> None:
         transaction, theirs, state = self._transaction, self._theirs, self._transaction.state
-        rules.check(title, [*ours.columns, *old.columns, *their.columns])
+        ids = self._ids(their, ours) if self._ids is not None else RowIds()
+        known = ids.columns.to_ours(their, max((column.order for column in ours.columns), default=0))
+        rules = rules.by_our_names(title, ours.columns, [*old.columns, *known.columns])
         changes = RowChanges(transaction, self._engines, self._stack, title, self._words, rules, self._unsettled)
         pair = Pair(Version(theirs.lake, theirs.base, old), Version(theirs.lake, theirs.tip, their))
         is_same = theirs.lake is transaction.lake
         base = pair.base if is_same else Version(transaction.lake, self._base, self._base.tables[ours.table_id])
         own = Pair(base, Version(transaction.lake, state, ours, transaction.peek(ours)))
-        ids = self._ids(their, ours) if self._ids is not None else RowIds()
-        known = ids.columns.to_ours(their, max((column.order for column in ours.columns), default=0))
         definition = Definition(ours)
         settled = self._unsettled.total
         if row_ids is None:
             filled = self._filled(changes, pair, own, known)
-            definition = Merging(title, self._words, rules, self._unsettled, filled).merge(known, own.base.table, ours)
+            definition = Merging(title, self._words, rules, self._unsettled, filled).merge(known, old, ours)
             if definition.reshaped and self._ids is None:
                 changes.check_unwritten(pair.tip, own.tip, definition.reshaped)
         if self._unsettled.total > settled and _reshapes(known, ours):
             return  # values of one side may not be ones of the other's type
+        if self._ids is not None:
+            check_types(title, definition.table, (known, ours), self._words)
         operations = changes.find(pair, own, definition, ids, row_ids)
         self.plan.both.append(_Both(changes, pair, definition, operations))
 
@@ -202,19 +217,36 @@ class Merge:
         plan.entries.begin(transaction)
         for table in plan.dropped:
             transaction.drop_table(table)
+        self._check_names()
         for both in plan.both:
             self._stage_table(both)
         for table in map(plan.entries.in_schema, plan.came):
             bring(table)
         plan.entries.end(transaction)
 
+    def _check_names(self) -> None:
+        """Raises EntryExistsError where a table or view would get a name that another one keeps; names may change places."""
+        state, plan = self._transaction.state, self.plan
+        tables: dict[int, Table | View] = {both.definition.table.table_id: both.definition.table for both in plan.both}
+        views: dict[int, Table | View] = {
+            view.view_id: view for view in map(plan.entries.in_schema, plan.entries.views)
+        }
+        before = {**state.tables.names, **{key: (view.schema_id, view.name) for key, view in state.views.items()}}
+        after = before | {key: (entry.schema_id, entry.name) for key, entry in (tables | views).items()}
+        count = Counter((schema_id, name.casefold()) for schema_id, name in after.values())
+        for key, (schema_id, name) in after.items():
+            if before.get(key) != (schema_id, name) and count[schema_id, name.casefold()] > 1:
+                schema = path_title(state.schemas[schema_id].name)
+                raise EntryExistsError(
+                    f"{schema}.{name} cannot {self._words.comes}, as another table or view has the name now; rename that "
+                    "first."
+                )
+
     def _stage_table(self, both: _Both) -> None:
         transaction, definition = self._transaction, both.definition
         table = definition.table
         ours = transaction.state.tables[table.table_id]
         if table != ours:
-            if table.name.casefold() != ours.name.casefold():
-                transaction.check_name_is_free(transaction.state.schemas[table.schema_id], table.name)
             table = with_new_keys(transaction, table)
             transaction.replace_table(table)
         if both.operations is not None:

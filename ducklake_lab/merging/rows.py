@@ -319,7 +319,7 @@ class RowChanges:
         inserted = change.plan.inserted
         if not change.forward or not ids.columns.are_same or ids.first_new is None:
             return change, ()
-        found = whole_files(tip.lake, tip.table, merged, inserted, ids.first_new)
+        found = whole_files(tip.lake, tip.table, merged, inserted, ids.first_new, ids.columns.shared or 0)
         taken = {arrival.file.data_file.data_file_id for arrival in found}
         left = tuple(file for file in inserted.files if file.data_file.data_file_id not in taken)
         return replace(change, plan=replace(change.plan, inserted=replace(inserted, files=left))), found

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ducklake_lab.catalog.files import read_column_stats
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.maintenance.rewriting import new_path
-from ducklake_lab.model.entries import ROW_ID_FIELD, Table
+from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats, WrittenFile
 from ducklake_lab.scan.footers import file_column_ids
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
@@ -43,17 +43,21 @@ class Arrival:
         )
 
 
-def whole_files(lake: Lake, theirs: Table, merged: Table, plan: ScanPlan, first_new: int) -> Sequence[Arrival]:
+def whole_files(
+    lake: Lake, theirs: Table, merged: Table, plan: ScanPlan, first_new: int, last_shared: int
+) -> Sequence[Arrival]:
     """Return the files that can be taken over, with their statistics.
 
     Not files with row ids or names of columns of their own, with deleted rows, or that our table would partition
-    otherwise; nor any where a column was retyped, as bounds are spelled in the type of their time.
+    otherwise; nor any where a column was retyped, as bounds are spelled in the type of their time. A file with a column
+    that theirs dropped again is none either: ours gives the id to another column.
 
     Args:
         lake: theirs.
         merged: our table as it becomes; columns have the same ids in both.
         plan: reads the files that theirs has and the base has not.
         first_new: the first row id that theirs gave out.
+        last_shared: the last id that means the same column on both sides.
     """
     if _keys(theirs) != _keys(merged) or plan.retyped is None or plan.retyped or _types_differ(theirs, merged):
         return ()
@@ -61,7 +65,8 @@ def whole_files(lake: Lake, theirs: Table, merged: Table, plan: ScanPlan, first_
     plain = [file for file in plan.files if _is_whole(file, partition_id, first_new)]
     ids = file_column_ids([file.path for file in plain], _storage)
     # a file without field ids has its columns by place
-    whole = [file for file in plain if ids[file.path] and ROW_ID_FIELD not in ids[file.path]]
+    known = {column.column_id for column in theirs.all_columns()}
+    whole = [file for file in plain if ids[file.path] and _are_known(ids[file.path], known, last_shared)]
     if not whole:
         return ()
     with lake.connect() as connection:
@@ -76,6 +81,11 @@ def whole_files(lake: Lake, theirs: Table, merged: Table, plan: ScanPlan, first_
         if all(number in of_file and of_file[number].null_count == 0 for number in strict):
             arrivals.append(Arrival(file, tuple(of_file.values())))
     return arrivals
+
+
+def _are_known(ids: Collection[int], known: Collection[int], last_shared: int) -> bool:
+    """Whether field ids of a file mean the same columns in ours; that of row ids means none."""
+    return all(number <= last_shared or number in known for number in ids)
 
 
 def _keys(table: Table) -> object:

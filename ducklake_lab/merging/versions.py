@@ -152,9 +152,11 @@ def _with_operations(
         return f"({' OR '.join(conditions)})" if conditions else "false"
 
     settled = _Settled(rules, places.columns)
-    changed = [f"in_theirs AND in_base AND tb{i} AS u{i}" for i in places.cells]
+    # a row that came back on both sides differs in each cell from none
+    is_back = "false" if first_new is None else "NOT in_base"
+    changed = [f"in_theirs AND ({is_back} OR in_base AND tb{i}) AS u{i}" for i in places.cells]
     if has_moved:
-        again = [f"u{i} AND in_ours AND ob{i} AND ot{i} AS x{i}" for i in places.cells]
+        again = [f"u{i} AND in_ours AND (NOT in_base OR ob{i}) AND ot{i} AS x{i}" for i in places.cells]
         taken = [
             f"u{i} AND in_ours AND ot{i} AND (NOT x{i} OR {settled.cell(i)} IS NOT DISTINCT FROM 'theirs') AS a{i}"
             for i in places.cells
@@ -173,7 +175,7 @@ def _with_operations(
     new = "" if first_new is None else f"WHEN rid >= {first_new:d} THEN CASE WHEN in_theirs THEN 'new' END "
     operation = (
         f"CASE {new}WHEN (moved AND {settled.row} IS NULL) OR {open_cells} THEN 'conflict' "
-        f"WHEN in_theirs AND in_base AND in_ours THEN CASE WHEN {is_taken} THEN 'update' END "
+        f"WHEN in_theirs AND (in_base OR {is_back}) AND in_ours THEN CASE WHEN {is_taken} THEN 'update' END "
         f"WHEN in_theirs AND in_base THEN CASE WHEN moved AND {theirs} THEN 'insert' END "
         f"WHEN in_base THEN CASE WHEN in_ours AND (NOT moved OR {theirs}) THEN 'delete' END "
         "WHEN NOT in_ours THEN 'insert' END AS op"
@@ -203,7 +205,7 @@ class _Settled:
         self._rules = rules
         self._columns = columns
         folded = {column.name.casefold(): i for i, column in reversed(list(enumerate(columns)))}
-        self._named = {name: folded[name] for cells in rules.cells.values() for name in cells}
+        self._named = {name: folded[name] for cells in rules.cells.values() for name in cells if name in folded}
         self.given: Rows | None = None
         if rules.rows or rules.cells:
             ids = sorted({*rules.rows, *rules.cells})
@@ -300,7 +302,7 @@ def conflicts(
     settled = _Settled(rules, places.columns)
     of_row = f"moved AND {settled.row} IS NULL"
     cells = {i: f"x{i} AND {settled.cell(i)} IS NULL" for i in places.cells}
-    count = " + ".join(f"CASE WHEN {condition} THEN 1 ELSE 0 END" for condition in (of_row, *cells.values()))
+    count = _sum([f"CASE WHEN {condition} THEN 1 ELSE 0 END" for condition in (of_row, *cells.values())])
     source = "FROM rows WHERE op = 'conflict'"
     total = found.query(f"SELECT CAST(sum({count}) AS BIGINT) AS n {source}").arrow().column("n")[0].as_py()
     flags = "".join(f", {cell} AS y{i}, u{i}" for i, cell in cells.items())
@@ -312,6 +314,12 @@ def conflicts(
     for row in _rows(listed, time_zone):
         noted += _of_row(dict(zip(listed.column_names, row, strict=True)), places, title, words)
     return noted[:most], int(total)
+
+
+def _sum(terms: Sequence[str]) -> str:
+    """SQL of a sum, as deep as the logarithm of its terms: DuckDB limits the depth, and tables have thousands of columns."""
+    half = len(terms) // 2
+    return f"({_sum(terms[:half])} + {_sum(terms[half:])})" if half else terms[0]
 
 
 def _rows(table: pa.Table, time_zone: str) -> Iterable[Sequence[object]]:

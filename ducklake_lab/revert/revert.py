@@ -18,7 +18,7 @@ from ducklake_lab.errors import (
 )
 from ducklake_lab.maintenance.restore import restore
 from ducklake_lab.merging.conflicts import OnConflict, Rules, Unsettled
-from ducklake_lab.merging.entries import changed_entries
+from ducklake_lab.merging.entries import changed_entries, titles_of_schemas
 from ducklake_lab.merging.merge import Line, Merge
 from ducklake_lab.model.changes import parse_changes
 from ducklake_lab.model.entries import Snapshot, Table
@@ -119,7 +119,8 @@ class Revert:
             EntryNotFoundError, EntryExistsError: a name that is needed is not there, or is taken.
         """
         words, unsettled = words_of(self.snapshot_id), Unsettled()
-        rules = Rules(wanted.on_conflict, words)
+        states = (self._before, self._then, self._transaction.state)
+        rules = Rules(wanted.on_conflict, words, titles_of_schemas(*states))
         tables = self._chosen(wanted)
         rules.check([*tables.values(), *changed_entries(self._before, self._then)])
         line = Line(self._lake, self._then, self._before)
