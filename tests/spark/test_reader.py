@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from ducklake_lab.catalog.lake import open_lake
+from ducklake_lab.catalog.opening import open_lake
 from ducklake_lab.catalog.uri import parse_uri
 from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.errors import DataFileError
