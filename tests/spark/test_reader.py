@@ -25,7 +25,7 @@ from tests.reference import connect
 from tests.spark.lakes import ReferenceLake, ordered
 from tests.spark.own_session import own_spark  # noqa: F401
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 _ALL_TYPES = (
     "b BOOLEAN, i8 TINYINT, i16 SMALLINT, i32 INTEGER, i64 BIGINT, u8 UTINYINT, u16 USMALLINT, u32 UINTEGER, "

@@ -18,7 +18,7 @@ import ducklake_lab as dl
 from ducklake_lab.cli import main
 from ducklake_lab.cli.command import parsed
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from ducklake_lab.scan import prefilter
 from ducklake_lab.scan.partitioned import Partitioning
 from ducklake_lab.scan.pruning import columns_of, may_match
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 COLUMNS: dict[str, tuple[str, st.SearchStrategy[object]]] = {
