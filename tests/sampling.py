@@ -1,7 +1,7 @@
 """The part of the suite that one run takes: one kind of catalog for each test, a share of each family of tests.
 
-A family is what one mark `sampled(n)` stands on: the cases of a function, or the tests of a file. Each run takes one in n of
-its members, one at least. A seed chooses, which is today's date by default, so that runs of other days take other parts.
+A family is what one mark `sampled(n)` stands on: the cases of a function, or the tests of a file. Marks `sampled(n, "name")`
+make one family of several files. Each run takes one in n of its members, one at least. A seed chooses, which is today's date by default, so that runs of other days take other parts.
 `--everything` takes all, as `make proof` does. A test that is named by its id always runs. `python -m tests.sampling` lists
 what runs where.
 """
@@ -48,7 +48,7 @@ class Case:
         catalog: the kind of catalog that it runs on; None without the parameter `catalog`.
         on_every_catalog: runs on each kind.
         one_of: one of so many members of its family runs; 1 for all.
-        family: the id of what the mark `sampled` stands on; empty without one.
+        family: the name in the mark `sampled`, or the id of what it stands on; empty without a mark.
     """
 
     id: str
@@ -120,9 +120,15 @@ def case_of(item: pytest.Item) -> Case:
         parameters.get("catalog"),
         item.get_closest_marker(EVERY_CATALOG) is not None,
         mark.args[0] if mark else 1,
-        # a function's cases are nodes of their own
-        "" if node is None else item.nodeid.partition("[")[0] if node is item else node.nodeid,
+        "" if node is None or mark is None else _family(item, node, mark),
     )
+
+
+def _family(item: pytest.Item, node: pytest.Item | pytest.Collector, mark: pytest.Mark) -> str:
+    if len(mark.args) > 1:
+        return str(mark.args[1])
+    # a function's cases are nodes of their own
+    return item.nodeid.partition("[")[0] if node is item else node.nodeid
 
 
 def table(everything: Iterable[str], taken: Iterable[str]) -> str:

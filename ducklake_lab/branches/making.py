@@ -20,8 +20,9 @@ from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.branch_points import OWN, PREFIX
 from ducklake_lab.catalog.database import CatalogDatabase
-from ducklake_lab.catalog.lake import Lake, open_lake
+from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
+from ducklake_lab.catalog.opening import open_lake
 from ducklake_lab.catalog.options import read_options
 from ducklake_lab.catalog.reader import read_snapshot
 from ducklake_lab.catalog.snapshot_tags import PREFIX as TAG

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from ducklake_lab.catalog.attach_options import AttachOptions
-from ducklake_lab.catalog.lake import Lake, open_lake
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.opening import open_lake
 from ducklake_lab.catalog.reader import first_snapshot_since
 from ducklake_lab.catalog.uri import parse_uri
 from ducklake_lab.datasource.offsets import Limits

@@ -7,27 +7,23 @@ import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from IPython.display import display
-
-from ducklake_lab.errors import EntryNotFoundError, RevertConflictError, UsageError, did_you_mean
+from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.magics import options
 from ducklake_lab.magics.arguments import parsers
+from ducklake_lab.magics.history_commands import HistoryCommands, snapshot_option
 from ducklake_lab.magics.merge_commands import MergeCommands
 from ducklake_lab.model.quoting import quote_identifier
-from ducklake_lab.model.snapshot_names import named_snapshot
 from ducklake_lab.widgets.html import escape, view
 
 # The session and the views are imported on first use, so that %load_ext is fast.
 if TYPE_CHECKING:
     from ducklake_lab.catalog.lake import Lake
-    from ducklake_lab.magics.session import At, LakeSession
+    from ducklake_lab.magics.session import LakeSession
     from ducklake_lab.session.listings import Listing
     from ducklake_lab.widgets.file_browser import FileBrowser
     from ducklake_lab.widgets.schema_browser import SchemaBrowser
-    from ducklake_lab.widgets.snapshot_browser import SnapshotBrowser
     from ducklake_lab.widgets.summary import LakeSummary
     from ducklake_lab.widgets.tables import TableListing
 
@@ -58,7 +54,7 @@ class Help:
         return view(f'<pre class="dlk-mono">{lines}</pre>', label="Help")
 
 
-class Commands(MergeCommands):
+class Commands(HistoryCommands, MergeCommands):
     """Runs subcommands for the magics, which hold the session.
 
     Args:
@@ -199,147 +195,30 @@ class Commands(MergeCommands):
     def _run_schema(self, given: argparse.Namespace) -> SchemaBrowser:
         from ducklake_lab.widgets import browsers
 
-        return browsers.schema(self._session(), _at(given.at))
+        return browsers.schema(self._session(), snapshot_option(given.at))
 
     def _run_tables(self, given: argparse.Namespace) -> TableListing:
         from ducklake_lab.widgets.tables import TableListing
 
-        return TableListing(tuple(self._session().tables(_at(given.at))))
+        return TableListing(tuple(self._session().tables(snapshot_option(given.at))))
 
     def _run_describe(self, given: argparse.Namespace) -> object:
-        return self._session().table(given.table, at=_at(given.at)).describe()
+        return self._session().table(given.table, at=snapshot_option(given.at)).describe()
 
     def _run_preview(self, given: argparse.Namespace) -> object:
         from ducklake_lab.widgets import browsers
 
-        return browsers.rows(self._session(), given.table, _at(given.at))
+        return browsers.rows(self._session(), given.table, snapshot_option(given.at))
 
     def _run_files(self, given: argparse.Namespace) -> FileBrowser:
         from ducklake_lab.widgets import browsers
 
-        return browsers.files(self._session(), given.table, _at(given.at))
+        return browsers.files(self._session(), given.table, snapshot_option(given.at))
 
     def _run_stats(self, given: argparse.Namespace) -> object:
-        return self._session().table(given.table, at=_at(given.at)).column_stats()
+        return self._session().table(given.table, at=snapshot_option(given.at)).column_stats()
 
-    # History
-
-    def _run_snapshots(self, given: argparse.Namespace) -> SnapshotBrowser:
-        from ducklake_lab.widgets import browsers
-
-        return browsers.snapshots(self._session(), given.table)
-
-    _run_history = _run_snapshots
-
-    def _run_diff(self, given: argparse.Namespace) -> object:
-        if given.revert and not given.patch:
-            raise UsageError("--revert is of a patch; say where to write it with --patch FILE.")
-        if given.end is None and self._is_snapshot(given.table):
-            return self._lake_diff(given)
-        table = self._session().table(given.table)
-        more: dict[str, object] = {}
-        if given.key:
-            more["key"] = [name.strip() for name in given.key.split(",")]
-        if given.other:
-            more["other"] = given.other
-        diff = table.diff(_at(given.start), _at(given.end), **more)
-        shown: dict[str, object] = {"kind": given.kind, "changed": given.changed, "limit": given.rows}
-        if given.sort:
-            shown["sort"] = [(given.sort, given.descending)]
-        if chosen := {name: value for name, value in shown.items() if value is not None}:
-            diff = diff.showing(**chosen)
-        if given.html:
-            diff.to_html(Path(given.html))
-            _say_written(given.html)
-        if given.patch:
-            diff.write_patch(Path(given.patch), revert=given.revert)
-            _say_written(given.patch)
-        return diff
-
-    def _run_compare(self, given: argparse.Namespace) -> object:
-        key = [name.strip() for name in given.key.split(",")] if given.key else None
-        diff = self._session().compare(given.query, named_snapshot(given.start), _at(given.end), key=key)
-        if given.rows is not None:
-            diff = diff.showing(limit=given.rows)
-        if given.html:
-            diff.to_html(Path(given.html))
-            _say_written(given.html)
-        return diff
-
-    def _run_when(self, given: argparse.Namespace) -> object:
-        return self._session().when(given.query, _at(given.start), _at(given.end), given.monotonic)
-
-    def _is_snapshot(self, word: str) -> bool:
-        """Whether the first word of a diff names a snapshot, not a table."""
-        if not isinstance(named_snapshot(word), str):
-            return True
-        try:
-            self._session().table(word)
-        except EntryNotFoundError:
-            if word not in self._session().tags():
-                raise
-            return True
-        return False
-
-    def _lake_diff(self, given: argparse.Namespace) -> object:
-        of_one_table = ("other", "key", "kind", "changed", "sort", "rows", "patch")
-        wrong = next((name for name in of_one_table if getattr(given, name) is not None), None)
-        if wrong is not None:
-            option = "--with" if wrong == "other" else f"--{wrong}"
-            raise UsageError(f"{option} is of one table; name it: %ducklake diff TABLE {given.table}.")
-        found = self._session().diff(named_snapshot(given.table), _at(given.start))
-        if given.html:
-            found.to_html(Path(given.html))
-            _say_written(given.html)
-        return found
-
-    def _run_blame(self, given: argparse.Namespace) -> object:
-        columns = [name.strip() for name in given.columns.split(",")] if given.columns else None
-        return self._session().table(given.table, at=_at(given.at)).blame(given.where, columns)
-
-    def _run_life(self, given: argparse.Namespace) -> object:
-        return self._session().table(given.table, at=_at(given.at)).life(given.row_id)
-
-    def _run_restore(self, given: argparse.Namespace) -> object:
-        from ducklake_lab.session.listings import Listing
-
-        session = self._session()
-        snapshot = session.restore(given.table, given.to)
-        made = snapshot.snapshot_id if snapshot is not None else session.current_snapshot().snapshot_id
-        note = (
-            "restored"
-            if snapshot is not None or session.in_transaction
-            else "nothing differed, so no snapshot was made"
-        )
-        return Listing("", ("table", "is as of", "snapshot"), ((given.table, given.to, made),), noun="table", note=note)
-
-    def _run_revert(self, given: argparse.Namespace) -> object:
-        from ducklake_lab.revert.choices import listed, row_ids
-        from ducklake_lab.session.listings import Listing
-
-        session, snapshot = self._session(), named_snapshot(given.snapshot)
-        choice: dict[str, object] = {
-            "tables": listed(given.tables),
-            "rows": row_ids(given.rows),
-            "on_conflict": given.on_conflict,
-        }
-        try:
-            if given.preview:
-                return session.revert_preview(snapshot, **choice)
-            made = session.revert(snapshot, **choice, message=given.message)
-        except RevertConflictError as error:
-            # the error itself shows a line
-            columns = ("table", "row", "column", "before", "then", "now", "why")
-            rows = [(c.table, c.row_id, c.column, c.base, c.then, c.now, c.reason) for c in error.conflicts]
-            display(Listing("Conflicts", columns, rows, noun="conflict"))
-            raise
-        note = (
-            "reverted"
-            if made is not None or session.in_transaction
-            else "nothing was left to take back, so no snapshot was made"
-        )
-        newest = (made or session.current_snapshot()).snapshot_id
-        return Listing("", ("reverted", "snapshot"), ((given.snapshot, newest),), noun="snapshot", note=note)
+    # Uploads, pins and tags
 
     def _run_upload(self, given: argparse.Namespace) -> object:
         mode = "append" if given.append else "replace" if given.replace else "create"
@@ -361,7 +240,7 @@ class Commands(MergeCommands):
         if given.off and given.at is not None:
             raise UsageError("--off unpins the lake; leave the snapshot out.")
         if given.off or given.at is not None:
-            session.pin(_at(given.at))
+            session.pin(snapshot_option(given.at))
         return of_session(session)
 
     def _run_tag(self, given: argparse.Namespace) -> Listing:
@@ -380,7 +259,7 @@ class Commands(MergeCommands):
     def _run_branch(self, given: argparse.Namespace) -> Listing:
         session = self._session()
         if given.name is not None:
-            session.branch(given.name, _at(given.at), given.copy)
+            session.branch(given.name, snapshot_option(given.at), given.copy)
         elif given.at is not None or given.copy:
             raise UsageError("--at and --copy are for a new branch; name it: %ducklake branch NAME.")
         return session.branches()
@@ -431,16 +310,8 @@ class Commands(MergeCommands):
         return Help(f"{options.usage()}\n\nSubcommands (each takes --help)\n" + "\n".join(lines))
 
 
-def _at(text: str | None) -> At:
-    return None if text is None else named_snapshot(text)
-
-
 def _reading(lake: Lake, state: str) -> str:
     return state if lake.pinned is None else f"{state}, pinned at {lake.pinned}"
-
-
-def _say_written(path: str) -> None:
-    display({"text/plain": f"Wrote {path}, {Path(path).stat().st_size:,} bytes."}, raw=True)
 
 
 def _tags(tags: Mapping[str, int], note: str) -> Listing:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from ducklake_lab.branches.branch import Branch
 from ducklake_lab.branches.making import branch_location, drop_branch, list_branches, make_branch, root_lake
-from ducklake_lab.catalog.lake import open_lake
+from ducklake_lab.catalog.opening import open_lake
 from ducklake_lab.errors import TransactionError
 from ducklake_lab.session.listings import Listing
 from ducklake_lab.session.names.attached_lakes import Lakes

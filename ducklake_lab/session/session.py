@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from ducklake_lab.catalog.attach_options import AttachOptions
@@ -36,6 +36,7 @@ from ducklake_lab.session.reverting import Reverting
 from ducklake_lab.session.rows.handed_in import HandedIn
 from ducklake_lab.session.rows.result import Result, nothing
 from ducklake_lab.session.rows.sources import Sources
+from ducklake_lab.session.settings import Settings
 from ducklake_lab.session.spark_tables.catalog import Catalogs
 from ducklake_lab.session.spark_tables.parts import Parts
 from ducklake_lab.session.statements.dml import Dml
@@ -53,11 +54,10 @@ from ducklake_lab.sql import parse
 
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import SparkSession
-    from ducklake_lab.spark.progress import Progress
 
 
 @works_on_lakes
-class Session(LakeInfo, Branching, Merging, Reverting):
+class Session(Settings, LakeInfo, Branching, Merging, Reverting):
     """A session: attached lakes, and a Spark session that starts when it is needed.
 
     Threads take turns: one at a time runs a statement or a `transaction()` block. All threads share an open BEGIN.
@@ -93,37 +93,6 @@ class Session(LakeInfo, Branching, Merging, Reverting):
         return Parts(self._lakes, self._sources, self._statements, self._engine, self._transactions, alias)
 
     @property
-    def engine(self) -> Engine:
-        """The default engine for rows."""
-        return self._placing.asked
-
-    @engine.setter
-    def engine(self, engine: Engine) -> None:
-        check_engine(engine)
-        self._placing.asked = engine
-
-    @property
-    def author(self) -> str | None:
-        """The default author of commits, or None. A function may be set; the first commit calls it."""
-        return self._transactions.notes.author()
-
-    @author.setter
-    def author(self, author: str | Callable[[], str | None] | None) -> None:
-        self._transactions.notes.author = cache(author) if callable(author) else lambda: author
-
-    @property
-    def record_statements(self) -> bool:
-        """Whether commits record their statement, its kind and duration as JSON in `commit_extra_info`; off by default.
-
-        A function may be set; its mapping, such as `notebook` and `cell`, is recorded too.
-        """
-        return self._transactions.notes.context is not None
-
-    @record_statements.setter
-    def record_statements(self, wanted: bool | Callable[[], Mapping[str, object]]) -> None:
-        self._transactions.notes.context = wanted if callable(wanted) else dict if wanted else None
-
-    @property
     def spark(self) -> SparkSession:
         """The SparkSession, with `format("ducklake")` and the lakes as catalogs; starts it if necessary."""
         from ducklake_lab import datasource
@@ -148,15 +117,6 @@ class Session(LakeInfo, Branching, Merging, Reverting):
         """Starts Spark in the background if a lake with that many bytes is too large for this process."""
         if self._placing.expects_spark(size):
             self._engine.start_soon()
-
-    @property
-    def on_progress(self) -> Callable[[Progress | float], None] | None:
-        """The callback during a statement: gets Spark's progress from another thread, or the share done in process."""
-        return self._engine.on_progress
-
-    @on_progress.setter
-    def on_progress(self, listener: Callable[[Progress | float], None] | None) -> None:
-        self._engine.on_progress = self._database.on_progress = listener
 
     # Lakes
 

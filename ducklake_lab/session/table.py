@@ -103,7 +103,7 @@ class TableHandle:
 
     def _scan(self, predicate: Predicate | None = None) -> Scan:
         place = self._place()
-        return Scan(self._sources.scan(place.lake, place.state, place.table(), predicate))
+        return Scan(self._sources.scans.plan(place.lake, place.state, place.table(), predicate))
 
     def files(self) -> FileListing:
         """Lists the data files with sizes, deleted rows, partition values and column statistics."""
@@ -134,7 +134,7 @@ class TableHandle:
         """Returns the rows for sorting, filtering and paging; reads up to MAX_ROWS of them in process."""
         place = self._place()
         table = place.table()
-        plan = self._sources.scan(place.lake, place.state, table)
+        plan = self._sources.scans.plan(place.lake, place.state, table)
         quoted = quoted_path(place.lake.alias, place.state.schema_of(table).name, table.name)
         with place.lake.connect() as connection:
             counts = table_counts(place.lake, connection, place.state.snapshot.snapshot_id)

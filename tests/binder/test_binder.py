@@ -72,6 +72,7 @@ def test_a_session_starts_what_it_is_told_to_with_little_memory(tmp_path: Path):
     assert done.stdout == "1g lab\n"
 
 
+@pytest.mark.sampled(4, "executed notebooks")
 def test_post_build_makes_the_lake_and_the_notebook(post_build: Path):
     notebook = nbformat.read(post_build / "demo" / "quickstart.ipynb", 4)
     assert all(cell.execution_count for cell in notebook.cells if cell.cell_type == "code" and cell.source.strip())

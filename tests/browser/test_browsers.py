@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.first_paint import first_paint, settle
 from tests.browser.lab import Lab, Screenshot, close, run_all, run_cell, save, serious
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(5, "browser")
 
 SETUP = """%load_ext ducklake_lab
 from pathlib import Path

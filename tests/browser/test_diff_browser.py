@@ -12,7 +12,7 @@ import ducklake_lab as dl
 from ducklake_lab.diff.diff import Diff
 from tests.browser.lab import Lab, close, run_all, serious
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(5, "browser")
 
 #: Pixels that the cells of each column, its name among them, have left at the right of their contents.
 ROOM = """grid => {

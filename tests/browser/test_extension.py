@@ -12,7 +12,7 @@ from tests.browser.first_paint import first_paint
 from tests.browser.lab import Lab, Screenshot, close, run_all
 from tests.browser.sidebar import LAKE, at_end, bring_to_front, cell, row, sidebar
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(5, "browser")
 
 
 def colour_of(page: Page, index: int, text: str) -> str:

@@ -17,7 +17,7 @@ from tests.browser.first_paint import first_paint
 from tests.browser.lab import Lab, Screenshot, Theme, close, run_all, serious
 from tests.reference import connect
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(5, "browser")
 
 #: Statements with the author and the message of their snapshots.
 HISTORY = (

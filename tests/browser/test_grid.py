@@ -15,7 +15,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.first_paint import first_paint, settle
 from tests.browser.lab import Lab, Screenshot, close, run_all, save, serious
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(5, "browser")
 
 SETUP = """%load_ext ducklake_lab
 %config DuckLakeMagics.engine = 'duckdb'

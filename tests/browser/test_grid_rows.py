@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.lab import Lab, close, run_all, serious
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(5, "browser")
 
 CELLS = [
     "%load_ext ducklake_lab\n%config DuckLakeMagics.engine = 'duckdb'\n%ducklake connect ducklake:scrolled.ducklake",

@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, Page, expect
 import ducklake_lab as dl
 from tests.browser.lab import ROOT, Screenshot, Theme, brightness, serious, themes
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(5, "browser")
 
 NOTEBOOK = """
 import marimo

@@ -22,7 +22,7 @@ from tests.browser.hostile import NAME, VALUES
 from tests.browser.lab import ROOT, Screenshot, serious
 from tests.reference import connect
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(5, "browser")
 
 QUOTED = '"' + NAME.replace('"', '""') + '"'
 FLIGHTS = """SELECT i::INTEGER, CASE i * 7919 % 4 WHEN 0 THEN 'UA' WHEN 1 THEN 'AA' WHEN 2 THEN 'DL' END,

@@ -14,7 +14,7 @@ from tests.browser.first_paint import first_paint
 from tests.browser.lab import Lab, Screenshot, close, run_all, run_cell, save, serious
 from tests.browser.sidebar import sources
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(5, "browser")
 
 LOAD = "%load_ext ducklake_lab"
 

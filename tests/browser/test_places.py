@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.first_paint import settle
 from tests.browser.lab import Lab, Screenshot, brightness, close, run_all, serious
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(5, "browser")
 
 CELLS = (
     "%load_ext ducklake_lab\n%config DuckLakeMagics.engine = 'duckdb'\n%ducklake connect ducklake:sqlite:places.sqlite --alias lake",

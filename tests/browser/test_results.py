@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.first_paint import first_paint, settle
 from tests.browser.lab import Lab, Screenshot, close, run_all, run_cell, save, serious
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(5, "browser")
 
 #: Queries over tables wait until their rows are asked for, whatever the size of the table.
 SETUP = """%load_ext ducklake_lab

@@ -13,7 +13,7 @@ from tests.browser.first_paint import first_paint
 from tests.browser.lab import Lab, Screenshot, close, run_all, save, serious
 from tests.browser.sidebar import row, sidebar, sources
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(5, "browser")
 
 LOAD = "%load_ext ducklake_lab"
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.lab import Lab, Screenshot, close, run_all, serious
 from tests.browser.sidebar import at_end, cell, row, sidebar, sources
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(5, "browser")
 
 #: Names that SQL, a magic line and a shell would each read otherwise.
 CELLS = (

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 from tests.browser.first_paint import first_paint
 from tests.browser.lab import Lab, Screenshot, close, run_all, run_cell, save, serious
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(5, "browser")
 
 CELLS = (
     "from ducklake_lab.widgets import diff\nfrom ducklake_lab.widgets.snapshot_browser import SnapshotBrowser\n"

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from tests.browser.first_paint import first_paint
 from tests.browser.lab import Lab, Screenshot, close, run_all, serious
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5, "browser")
 
 CELLS = (
     "%load_ext ducklake_lab\nimport ducklake_lab as dl\n"

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.lab import Lab, Screenshot, close, run_all, run_cell, save, serious
 
-pytestmark = [pytest.mark.sampled(3), pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.sampled(5, "browser"), pytest.mark.timeout(400)]
 
 CELLS = (
     "%load_ext ducklake_lab\n%ducklake connect ducklake:streams.ducklake",

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.browser.first_paint import first_paint
 from tests.browser.lab import Lab, Screenshot, brightness, close, run_all, run_cell, serious, themes, wait_for_kernel
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = pytest.mark.sampled(5, "browser")
 
 CELLS = (
     "from IPython.display import HTML\nfrom ducklake_lab.widgets import diff, files, schema\n"

@@ -16,7 +16,7 @@ import ducklake_lab as dl
 from ducklake_lab.errors import DataFileError
 from tests.interop.comparing import attach, by_row_id, detach, metadata
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 STATEMENTS = (
     "CREATE TABLE t(i INTEGER, s VARCHAR, st STRUCT(a BIGINT, b VARCHAR), l BIGINT[], m MAP(VARCHAR, BIGINT))",

@@ -10,7 +10,7 @@ import pytest
 import ducklake_lab as dl
 from tests.interop.comparing import attach, detach
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 def test_deletion_vectors_that_the_reference_replaced(

@@ -65,7 +65,7 @@ def theirs(reference: duckdb.DuckDBPyConnection, branch: dl.Session, snapshots: 
         return [by_row_id(reference.execute(query.format(at)).fetchall()) for at in snapshots]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 def test_a_branch_at_each_snapshot_is_the_lake_up_to_it(
     session: dl.Session, reference: duckdb.DuckDBPyConnection
 ) -> None:
@@ -89,7 +89,7 @@ def test_a_branch_at_each_snapshot_is_the_lake_up_to_it(
     assert our_history(session, "duckdb") == history
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(5)
 def test_each_type_and_file_is_taken_over(tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
     uri = f"ducklake:{tmp_path}/lake.ducklake"
     everything.write_files(reference, tmp_path)
@@ -130,7 +130,7 @@ def _readable(reference: duckdb.DuckDBPyConnection, uri: str) -> dict[str, list[
     return found
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("first", ["lake", "branch"])
 def test_maintenance_of_one_side_leaves_the_other_whole(
     session: dl.Session, reference: duckdb.DuckDBPyConnection, first: str

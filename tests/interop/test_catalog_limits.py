@@ -13,7 +13,7 @@ import pytest
 import ducklake_lab as dl
 from tests.interop.comparing import attach, detach
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 _ALIKE = "a" * 63
 #: Columns that hold the row `(0, 1, 2, …)`, and whether its values are texts of 60 characters.

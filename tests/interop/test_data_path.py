@@ -10,7 +10,7 @@ import pytest
 import ducklake_lab as dl
 from tests.reference import connect
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 #: Data paths as they are given; `{}` is the folder that all is in, which is the working directory.
 GIVEN = ["sub/data/", "sub/data", "data", "./data", "sub/../data/", "{}/data", "file://{}/data", None]

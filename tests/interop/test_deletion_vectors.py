@@ -14,7 +14,7 @@ from ducklake_lab.scan import positions
 from ducklake_lab.scan.read_cache import KeptReads
 from tests.interop.comparing import attach, detach, our_history, reference_history
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 _META = "__ducklake_metadata_lake"
 

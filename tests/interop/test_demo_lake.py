@@ -78,7 +78,7 @@ def everything(session: dl.Session, since: int = 0) -> list[tuple[int, str]]:
     return [(snapshot_id, name) for snapshot_id in snapshots for name in names_at(session, snapshot_id)]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("part", range(4))
 def test_both_read_the_same_at_every_snapshot(
     part: int, lake: str, reference: duckdb.DuckDBPyConnection, spark: Any

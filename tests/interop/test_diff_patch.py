@@ -75,7 +75,7 @@ _NESTABLE = [name for name in VALUES if name not in ALONE]
 GROUPS = [*(tuple(_NESTABLE[at : at + 8]) for at in range(0, len(_NESTABLE), 8)), *((name,) for name in ALONE)]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("names", GROUPS, ids=lambda names: names[0])
 def test_every_type(
     session: dl.Session, reference: duckdb.DuckDBPyConnection, folder: Path, names: tuple[str, ...]
@@ -136,7 +136,7 @@ CHANGES: dict[str, tuple[str, tuple[str, str], bool]] = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("change", CHANGES)
 def test_columns_that_were(
     session: dl.Session, reference: duckdb.DuckDBPyConnection, folder: Path, change: str

@@ -14,7 +14,7 @@ from ducklake_lab.diff.diff import Diff
 from tests.interop.comparing import attach, detach, normal
 from tests.type_matrix import VALUES
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from ducklake_lab.files import deletes, options, writer
 from tests.interop.comparing import attach, by_row_id, detach, our_history, reference_history
 from tests.reference import extension, installed
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 _INSTALLED = installed("httpfs")
 _UNSAFE = "SET GLOBAL force_mbedtls_unsafe = 'true'"

@@ -20,7 +20,7 @@ from tests.interop import everything
 from tests.interop.comparing import attach, detach, metadata, normal
 from tests.reference import connect
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 MAKERS = ("theirs", "ours")
 Rows = list[str]

@@ -17,7 +17,7 @@ from ducklake_lab.session.rows.result import Result
 from ducklake_lab.widgets import values as shown_values
 from tests.type_matrix import VALUES
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 #: Further values, at which the forms of a type differ between libraries.
 EDGES: dict[str, tuple[str, ...]] = {

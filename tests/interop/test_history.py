@@ -13,7 +13,7 @@ from tests.interop.comparing import detach
 from tests.interop.test_encryption import _INSTALLED, _UNSAFE
 from tests.reference import extension
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 #: Statements, each with the rows it adds to the table, removes from it and leaves in it.
 STEPS = [

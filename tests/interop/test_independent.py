@@ -20,7 +20,7 @@ from ducklake_lab.catalog.uri import parse_uri
 from ducklake_lab.widgets.schema import of_catalog, render
 from tests.independent import KINDS, history, numbers, open_lake, schema_of
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 Make = Callable[..., str]
 

@@ -18,7 +18,7 @@ from ducklake_lab.catalog.uri import parse_uri
 from tests.independent import KINDS, history, numbers, open_lake, schema_of
 from tests.interop.test_independent import Make, check_history
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 #: Values that cannot be equal: names and sizes of files, UUIDs, times, the writer.
 IGNORED = {

@@ -19,7 +19,7 @@ import pytest
 import ducklake_lab as dl
 from tests.interop.comparing import attach, detach
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 
 @pytest.mark.parametrize("kind", ["duckdb", "sqlite", "postgres", "mysql"])

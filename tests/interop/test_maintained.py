@@ -12,7 +12,7 @@ import pytest
 import ducklake_lab as dl
 from tests.interop.comparing import attach, by_row_id, detach, normal, our_history, reference_history
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 SCRIPT = [
     "CREATE TABLE t (i INTEGER, s VARCHAR)",

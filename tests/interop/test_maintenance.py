@@ -11,7 +11,7 @@ import pytest
 import ducklake_lab as dl
 from tests.interop.comparing import attach, detach, metadata, our_history, reference_history
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 SCRIPTS = {
     "flush": [

@@ -22,7 +22,7 @@ from ducklake_lab.model.changes import parse_changes
 from tests.interop.comparing import attach, detach
 from tests.interop.worker import changes
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 WRITERS, COMMITS = map(int, os.environ.get("DUCKLAKE_LAB_WRITERS", "4x10").split("x"))
 #: On MySQL all are ours: the reference does not hold what it says there.

@@ -19,7 +19,7 @@ from tests.interop.test_independent_written import content
 from tests.interop.test_old_lakes import check_rows, uri
 from tests.old_lakes.make import unpack
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 SCRIPT = """
 CREATE SCHEMA lake.other; USE lake;

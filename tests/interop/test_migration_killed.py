@@ -14,7 +14,7 @@ import sqlalchemy as sa
 import ducklake_lab as dl
 from ducklake_lab.catalog.uri import parse_uri
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 #: Migrates a lake, and ends the process at once when so many changes of the catalog have begun.
 _MIGRATE = """

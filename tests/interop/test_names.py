@@ -14,7 +14,7 @@ from ducklake_lab.model.quoting import KEYWORDS, quote_identifier, quoted_if_nee
 from ducklake_lab.model.types import DataType
 from tests.interop.comparing import attach, detach
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 ODD = (
     "aB",

@@ -13,7 +13,7 @@ import ducklake_lab as dl
 from ducklake_lab.session.rows.sources import Sources
 from tests.interop.comparing import attach, detach, normal, our_history, reference_history
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 CREATE = (
     "CREATE TABLE ev (a INTEGER, b STRUCT(x INTEGER, y VARCHAR), "

@@ -15,7 +15,7 @@ import ducklake_lab as dl
 from ducklake_lab.engine.placement import Limits
 from tests.interop.comparing import our_history, reference_history
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 HISTORY = [
     "CREATE TABLE t (i INTEGER, s VARCHAR)",

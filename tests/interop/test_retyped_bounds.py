@@ -14,7 +14,7 @@ import ducklake_lab as dl
 from tests.independent import KINDS, open_lake
 from tests.interop.comparing import attach
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 Make = Callable[..., str]
 CREATED = "CREATE TABLE t (i INTEGER, f FLOAT)"

@@ -11,7 +11,7 @@ import pytest
 import ducklake_lab as dl
 from tests.interop.comparing import attach, detach, our_history, reference_history
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 #: Statements, each of which is one snapshot that is reverted, and what comes after it.
 STEPS = [

@@ -102,6 +102,7 @@ def check(session: dl.Session, case: Case) -> None:
         assert session.sql(f"SELECT count(*) FILTER ({condition}) FROM t").fetchall() == [(count,)], condition
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("writer", WRITERS)
 def test_they_are_filtered_as_the_table_is(
     lake_uri: Make, tmp_path: Path, writer: str, reference: duckdb.DuckDBPyConnection
@@ -122,7 +123,7 @@ def test_they_are_filtered_as_the_table_is(
             assert dict(zip(expected, found, strict=True)) == expected
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("name", CASES)
 def test_spark_filters_them_as_the_table_is(

@@ -40,7 +40,7 @@ def test_there_are_scripts_of_everything() -> None:
     assert len(ALL) >= 40
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_metadata_equals_the_references(
     script: str,
@@ -59,7 +59,7 @@ def test_metadata_equals_the_references(
     _assert_equal(metadata(reference, uri), theirs)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("number", "script"), list(enumerate(ALL)))
 def test_by_turns(
     number: int,
@@ -162,7 +162,7 @@ def _sequences(draw: st.DrawFn) -> list[str]:
     return [*statements, "COMMIT"] if in_transaction else statements
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", KINDS)
 @settings(
     max_examples=int(os.environ.get("DUCKLAKE_LAB_EXAMPLES", "8")),

@@ -17,7 +17,7 @@ import pytest
 import ducklake_lab as dl
 from tests.reference import connect, extension
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,7 +13,7 @@ import ducklake_lab as dl
 from tests.interop.comparing import attach, detach, metadata
 from tests.type_matrix import VALUES, document
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 #: Rows of NULL beside the values: few are inlined, many go to a file.
 PLACES = {"inlined": 1, "file": 12}

@@ -11,7 +11,7 @@ from ducklake_lab.catalog import versions
 from tests.interop.test_independent import Make
 from tests.interop.test_independent_written import connect
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 
 @pytest.mark.parametrize("name", ["1.2", "0.4", "latest", "1.1-dev1"])

@@ -9,7 +9,7 @@ import pytest
 
 import ducklake_lab as dl
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 #: Words that begin values or types elsewhere, and are columns here; each holds a list of another number.
 _WORDS = (

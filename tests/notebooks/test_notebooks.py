@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 
 from tests.notebooks.running import execute, execute_file, text_of
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(4, "executed notebooks")
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 NAMES = ("time_travel", "undo", "who_broke_the_report", "spark_pipelines", "lake_health", "beside_duckdb")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +18,8 @@ from tests.interop.patching import attach_copy, opened
 from tests.memory import FOLDER
 from tests.property.test_lake_diffs import Step, histories, run
 from tests.sampling import examples
+
+pytestmark = pytest.mark.sampled(3, "histories and files at random")
 
 #: Queries with conditions that statistics prove, that only rows prove, and with none.
 QUERIES = (

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
+import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,8 @@ from tests.interop.comparing import attach, detach
 from tests.memory import FOLDER
 from tests.property.test_numbers import MAINTENANCE
 from tests.sampling import examples
+
+pytestmark = pytest.mark.sampled(3, "histories and files at random")
 
 #: Column id -> text of the value.
 Row = dict[int, str | None]

@@ -19,6 +19,8 @@ from ducklake_lab.magics.questions import Questions
 from ducklake_lab.widgets.schema import of_catalog
 from tests.sampling import examples
 
+pytestmark = pytest.mark.sampled(3, "histories and files at random")
+
 TABLES = versions.tables(versions.DEFAULT)
 _SCRIPT = """
 CREATE TABLE flights (id INTEGER, carrier VARCHAR, place STRUCT(x INTEGER, y VARCHAR), n DOUBLE DEFAULT 3);

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,8 @@ from tests.interop.patching import apply, attach_copy, opened
 from tests.memory import FOLDER
 from tests.property.test_numbers import MAINTENANCE
 from tests.sampling import examples
+
+pytestmark = pytest.mark.sampled(3, "histories and files at random")
 
 #: What a statement raises where its table is not there, or one of the name is.
 NO_SUCH_TABLE = (

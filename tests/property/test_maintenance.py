@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -17,6 +18,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 import ducklake_lab as dl
 from tests.memory import FOLDER
 from tests.reference import connect
+
+pytestmark = pytest.mark.sampled(3, "histories and files at random")
 
 #: row id -> (i, s)
 State = dict[int, tuple[int, str]]

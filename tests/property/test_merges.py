@@ -21,6 +21,8 @@ from tests.property.test_numbers import MAINTENANCE
 from tests.property.test_reverts import compare_all
 from tests.sampling import examples
 
+pytestmark = pytest.mark.sampled(3, "histories and files at random")
+
 #: Values by the name of the column, by row id.
 Rows = dict[int, dict[str, Any]]
 #: First defaults of columns that came.

@@ -84,7 +84,7 @@ def answers(run: Run, table: str, wanted: list[str]) -> dict[str, object]:
     return found
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(10)
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_askedfind_the_same_rows(session: dl.Session, plain: Run, kind: str) -> None:
@@ -99,7 +99,7 @@ def test_askedfind_the_same_rows(session: dl.Session, plain: Run, kind: str) -> 
         assert sum(found == "an error" for found in many.values()) <= len(many) / 5
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("kind", KINDS)
 def test_aggregates_are_those_of_the_rows(session: dl.Session, plain: Run, kind: str) -> None:
     number = KINDS[kind]
@@ -114,7 +114,7 @@ def test_aggregates_are_those_of_the_rows(session: dl.Session, plain: Run, kind:
                 assert session.sql(query).fetchall() == plain(query), query
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("kind", KINDS)
 def test_statements_change_the_same_rows(session: dl.Session, plain: Run, kind: str) -> None:
     table = f"many{KINDS[kind]}"
@@ -129,7 +129,7 @@ def test_statements_change_the_same_rows(session: dl.Session, plain: Run, kind: 
             assert left[0] == left[1], statement
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("GEOMETRY", "VARIANT", "TIMETZ")])
 def test_a_small_side_of_a_join_leaves_the_rows_that_match(session: dl.Session, plain: Run, kind: str) -> None:
     number = KINDS[kind]
@@ -213,7 +213,7 @@ def spark_session(lake: str, spark: SparkSession) -> Iterator[dl.Session]:
         yield session
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("kind", KINDS)
 def test_spark_finds_the_same_rows(spark_session: dl.Session, plain: Run, kind: str) -> None:
     asked = on_spark(kind)

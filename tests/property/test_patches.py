@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import duckdb
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +20,8 @@ from tests.interop.patching import CLIENTS, apply, attach_copy, contents, copied
 from tests.memory import FOLDER
 from tests.property.test_numbers import MAINTENANCE
 from tests.sampling import examples
+
+pytestmark = pytest.mark.sampled(3, "histories and files at random")
 
 #: A column with NULL, NaN and an infinity, of the key `i`.
 F = "CASE i % 7 WHEN 0 THEN NULL WHEN 1 THEN 'nan' WHEN 2 THEN '-inf' ELSE i / 4 END::DOUBLE"

@@ -19,6 +19,8 @@ from tests.memory import FOLDER
 from tests.property.test_numbers import MAINTENANCE
 from tests.sampling import examples
 
+pytestmark = pytest.mark.sampled(3, "histories and files at random")
+
 #: An absent row, or a conflict.
 ABSENT = None
 

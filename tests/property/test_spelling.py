@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from ducklake_lab.duckdb.bounds import _by_query, extremes
 from ducklake_lab.duckdb.spelling import spelled
 from ducklake_lab.model.types import DataType
+from tests.sampling import examples
 
 _INSTANTS = st.one_of(
     st.integers(-(2**62), 2**62),
@@ -43,7 +44,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "blob": st.binary(),
     "uuid": st.uuids().map(str),
 }
-_COUNT = {"max_examples": int(os.environ.get("DUCKLAKE_LAB_EXAMPLES", "40")), "deadline": None}
+_COUNT = {"max_examples": int(os.environ.get("DUCKLAKE_LAB_EXAMPLES", examples(40))), "deadline": None}
 
 
 def column(values: list[Any], data_type: DataType) -> pa.ChunkedArray:

@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 import ducklake_lab as dl
 from tests.sampling import examples
 
+pytestmark = pytest.mark.sampled(3, "histories and files at random")
+
 _CELL = st.text(alphabet="ab1.é;,\"\n\r\t|' ", max_size=5)
 _ROWS = st.lists(st.lists(_CELL, min_size=1, max_size=4), min_size=1, max_size=6)
 _RAW = st.text(alphabet='a1,;"\n\r\t ', min_size=1, max_size=30)

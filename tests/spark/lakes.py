@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from ducklake_lab.catalog.lake import open_lake
+from ducklake_lab.catalog.opening import open_lake
 from ducklake_lab.catalog.uri import parse_uri
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.scan.planner import plan_scan

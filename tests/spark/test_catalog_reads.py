@@ -12,7 +12,7 @@ import pytest
 import ducklake_lab as dl
 from tests.spark.catalogs import SparkLake, spark_lake
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 import ducklake_lab as dl
 from tests.spark.catalogs import SparkLake, spark_lake
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import ducklake_lab as dl
 from ducklake_lab.engine.placement import Limits
 from tests.spark.catalogs import SparkLake, spark_lake
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 import ducklake_lab as dl
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 COLUMNS = (
     "k INTEGER, v VARIANT, u UBIGINT, g GEOMETRY, j JSON, id UUID, ns TIMESTAMP_NS, iv INTERVAL, h HUGEINT, tz TIMETZ"

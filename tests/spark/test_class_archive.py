@@ -14,7 +14,7 @@ import pytest
 from ducklake_lab.spark import class_archive
 from ducklake_lab.spark.java import Java, find_java
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 _FINISHED = class_archive._MAGIC.to_bytes(4, sys.byteorder) + b"classes"
 #: Starts Spark, and prints which archives its JVM has mapped.

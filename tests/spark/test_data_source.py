@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 import ducklake_lab as dl
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import ducklake_lab as dl
 from ducklake_lab.datasource import register
 from tests.reference import connect
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from ducklake_lab.spark.deletes import write_deletes
 from tests.spark.lakes import ReferenceLake
 from tests.spark.own_session import own_spark  # noqa: F401
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 
 def _lake(folder: Path) -> ReferenceLake:

@@ -26,7 +26,7 @@ from tests.spark.expressions import Expression
 
 ALL = os.environ.get("EXPRESSIONS") == "all"
 #: A sample of the suite takes one part of the expressions in so many.
-_PARTS = 6
+_PARTS = 8
 _BATCH = 250
 #: What holds of the values that are not refused, by their type.
 _HELD = {
@@ -261,7 +261,7 @@ def _of_no_rows(items: Sequence[str]) -> str:
     return f"SELECT 1 AS k, {_named(items)} FROM t WHERE k + 0 < 0"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("templates", "query"),
     [(_AGGREGATES, _by_group), (_AGGREGATES[:2], _of_no_rows), (_WINDOWS, _beside)],

@@ -11,7 +11,7 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.engine.placement import Limits
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 VALUES = ("'infinity'", "'-infinity'", "'2020-02-03 04:05:06.123'", "NULL")
 #: TIMESTAMP_S has infinities that the reference cannot write.

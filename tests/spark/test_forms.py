@@ -11,7 +11,7 @@ import pytest
 from ducklake_lab.errors import DuckLakeError, UnsupportedFeatureError
 from tests.spark.beside import beside_duckdb, comparable
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 TABLES = {
     "t": {"k": "INTEGER", "s": "VARCHAR", "x": "DOUBLE", "l": "INTEGER[]", "m": "VARCHAR[]"},

@@ -13,7 +13,7 @@ import ducklake_lab as dl
 from ducklake_lab.errors import BindError
 from ducklake_lab.spark.runtime import is_connect
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 MERGE = """MERGE INTO orders USING updates ON orders.id = updates.id
     WHEN MATCHED THEN UPDATE SET state = updates.state WHEN NOT MATCHED THEN INSERT BY NAME"""

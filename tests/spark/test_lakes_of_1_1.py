@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import ducklake_lab as dl
 from tests.independent import open_lake, schema_of
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 SCRIPT = """
 CREATE SCHEMA sales; CREATE SCHEMA sales.europe; CREATE SCHEMA "sales.europe";

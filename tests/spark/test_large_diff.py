@@ -12,7 +12,7 @@ import ducklake_lab as dl
 from ducklake_lab.diff import compute
 from ducklake_lab.diff.model import RowChoice
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 
 @pytest.fixture

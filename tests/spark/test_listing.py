@@ -16,7 +16,7 @@ from ducklake_lab.spark.runtime import is_connect
 from tests.spark.lakes import ReferenceLake
 from tests.spark.own_session import own_spark  # noqa: F401
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 _FILES = "CALL l.set_option('data_inlining_row_limit', 0)"
 _INSERTS = [f"INSERT INTO t VALUES ({i}, 'p{i % 3}')" for i in range(6)]

@@ -11,7 +11,7 @@ import pytest
 import ducklake_lab as dl
 from tests.merges import MERGES, TABLES, duckdb_rows
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 
 def test_merge_on_files_as_the_reference_reads_it(

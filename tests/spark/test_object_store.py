@@ -18,7 +18,7 @@ from ducklake_lab.engine.placement import Limits
 from ducklake_lab.storage import Storage
 from tests.faulty_store import WRITES, FaultyStore, How, faulty_store
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 _SECRET = "CREATE SECRET store (TYPE s3, KEY_ID 'k', SECRET 's', REGION 'us-east-1')"
 

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import ducklake_lab as dl
 from ducklake_lab.spark.runtime import acting, is_connect
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 #: Settings of users that the queries of this package need otherwise.
 SETTINGS = {

@@ -11,7 +11,7 @@ import pytest
 
 import ducklake_lab as dl
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 COLUMNS = {
     "i": "i::INTEGER",

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from ducklake_lab.spark.progress import Progress, running
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 
 def test_progress_is_reported(spark: SparkSession) -> None:

@@ -10,7 +10,7 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.spark.runtime import is_connect
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 
 def test_queries_leave_no_views_and_let_go_of_nothing(spark: Any, tmp_path: Path) -> None:

@@ -207,7 +207,7 @@ def _is_fault_of_duckdb(plain: duckdb.DuckDBPyConnection, query: str, found: lis
         plain.execute("RESET disabled_optimizers")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("query", WRITTEN)
 def test_written_queries(both: Any, query: str) -> None:
     assert _outcome(both, query) == "same"

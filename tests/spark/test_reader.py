@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from ducklake_lab.catalog.lake import open_lake
+from ducklake_lab.catalog.opening import open_lake
 from ducklake_lab.catalog.uri import parse_uri
 from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.errors import DataFileError
@@ -25,7 +25,7 @@ from tests.reference import connect
 from tests.spark.lakes import ReferenceLake, ordered
 from tests.spark.own_session import own_spark  # noqa: F401
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 _ALL_TYPES = (
     "b BOOLEAN, i8 TINYINT, i16 SMALLINT, i32 INTEGER, i64 BIGINT, u8 UTINYINT, u16 USMALLINT, u32 UINTEGER, "

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 import ducklake_lab as dl
 from tests.type_matrix import VALUES
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 #: Types of which Spark keeps less than the value, or that are not inlined and compared alike.
 _CUT = ("timestamp_ns", "variant")

@@ -16,7 +16,7 @@ from ducklake_lab.errors import ConstraintError, DataFileError, SqlError
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.spark import duckdb_reads
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 ROWS = "SELECT rowid, * FROM t ORDER BY ALL"
 CHANGES = (

@@ -17,7 +17,7 @@ from ducklake_lab.errors import JavaNotFoundError, UnsupportedFeatureError
 from ducklake_lab.spark import java, runtime
 from ducklake_lab.spark.errors import translate_error
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 _START = """
 from ducklake_lab.spark import runtime

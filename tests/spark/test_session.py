@@ -21,7 +21,7 @@ from ducklake_lab.spark.runtime import is_connect
 from ducklake_lab.transaction.commit import commit
 from ducklake_lab.transaction.transaction import Transaction
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from ducklake_lab.magics import streams
 from ducklake_lab.spark.streams import Stream, StreamState, active_queries
 from ducklake_lab.widgets.stream import StreamView, facts
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 def ended(stream: Stream) -> StreamState:

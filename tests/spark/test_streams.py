@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 import ducklake_lab as dl
 from ducklake_lab.datasource import DuckLakeDataSource
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 
 class Pipeline:

@@ -14,7 +14,7 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.engine.placement import Limits
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 ZONES = ("America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "America/Havana", "UTC")
 #: Around the changes of clocks in these zones.

@@ -32,7 +32,7 @@ def on_spark(benchmarks: dict[str, Benchmark], spark: Any) -> Iterator[dict[str,
         session.close()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_in_process(benchmarks: dict[str, Benchmark], name: str) -> None:
     benchmark = benchmarks[name]

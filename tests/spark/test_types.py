@@ -14,7 +14,7 @@ from ducklake_lab.engine.placement import Limits
 from tests.interop.comparing import attach, detach
 from tests.type_matrix import VALUES
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 _META = "__ducklake_metadata_lake"
 

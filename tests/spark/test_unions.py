@@ -52,7 +52,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory, spark: Any) -> Iterator[dl.Se
         yield session
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("query", QUERIES)
 def test_both_engines_agree(query: str, lake: dl.Session) -> None:
     here = lake.sql(query, engine="duckdb")

@@ -16,6 +16,8 @@ from pyspark.sql import SparkSession
 import ducklake_lab as dl
 from tests.object_store import object_store
 
+pytestmark = pytest.mark.sampled(5)
+
 TYPES = (
     "d,t,ts,tz,b,tn,n,p,q\n"
     "2024-01-01,10:00:00,2024-01-01 10:00:00.123456,2024-01-01 10:00:00+02:00,true,2024-01-01 10:00:00.123456789,1,0.1,007\n"

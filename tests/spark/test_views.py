@@ -9,7 +9,7 @@ import pytest
 
 import ducklake_lab as dl
 
-pytestmark = pytest.mark.sampled(3)
+pytestmark = pytest.mark.sampled(4)
 
 QUERIES = [
     "FROM odd ORDER BY i",

@@ -21,7 +21,7 @@ from ducklake_lab.spark.workers import packages
 from ducklake_lab.spark.workers.tasks import run_tasks
 from tests.cluster import standalone_cluster
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 #: Hides packages of the worker's Python; ours is found in what the session sent, and nowhere else.
 _HIDING = """

@@ -16,7 +16,7 @@ from ducklake_lab.spark import reader, writer
 from tests.spark.lakes import ReferenceLake, ordered
 from tests.spark.own_session import own_spark  # noqa: F401
 
-pytestmark = pytest.mark.sampled(4)
+pytestmark = pytest.mark.sampled(5)
 
 _NATIVE = (
     "b BOOLEAN, i8 TINYINT, i INTEGER, f FLOAT, d DOUBLE, c DECIMAL(10,2), h DECIMAL(38,2), dt DATE, ti TIME, "
@@ -184,7 +184,7 @@ def test_a_failure_leaves_nothing(spark: SparkSession, tmp_path: Path, query: st
     assert not Path(plan.data_path).exists() or list(Path(plan.data_path).iterdir()) == []
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("kind", ["INTEGER", "INTERVAL", "VARIANT", "STRUCT(a INTEGER)", "INTEGER[]"])
 def test_nulls_are_noticed_that_no_file_counts(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     value = {"INTEGER": "1", "INTERVAL": "'1 day'", "VARIANT": "42", "INTEGER[]": "[1]"}.get(kind, "{'a': 1}")

@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.cli import _words, main
+from ducklake_lab.cli import main
+from ducklake_lab.cli.command import parsed
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 @pytest.fixture
@@ -315,7 +316,7 @@ def test_help_has_examples_that_parse_and_exit_codes(capsys: pytest.CaptureFixtu
     assert len(examples) >= 2
     for example in examples:
         words = shlex.split(example.partition(" < ")[0].partition(" > ")[0])
-        assert _words(words).lake.endswith(("lake", ".ducklake"))
+        assert parsed(words).lake.endswith(("lake", ".ducklake"))
     assert "Exit codes: 0 done" in shown
 
 

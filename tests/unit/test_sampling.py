@@ -55,6 +55,16 @@ def test_a_file_is_a_family_and_a_function_of_it_another(request: pytest.Fixture
     assert {(case.family, case.one_of) for case in elsewhere} <= {("tests/interop/test_old_lakes.py", 5)}
 
 
+@pytest.mark.sampled(1, "a name")
+def test_files_have_one_family_by_its_name(request: pytest.FixtureRequest) -> None:
+    (case,) = (case for case in request.config.stash[COLLECTED] if case.id == request.node.nodeid.partition("@")[0])
+    assert case.family == "a name"
+    shared = [Case(f"tests/unit/test_{file}.py::test_b", one_of=4, family=case.family) for file in "vwxyz"]
+    by_day = [chosen(shared, seed) for seed in range(4)]
+    assert sorted(map(len, by_day)) == [1, 1, 1, 2]
+    assert set().union(*by_day) == {each.id for each in shared}
+
+
 def test_runs_of_consecutive_days_take_the_whole_suite_on_every_catalog(request: pytest.FixtureRequest) -> None:
     """Of all tests that this run has collected, those that it leaves out included."""
     cases = request.config.stash[COLLECTED]

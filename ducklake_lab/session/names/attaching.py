@@ -12,7 +12,8 @@ from ducklake_lab.branches.location import could_be_branch
 from ducklake_lab.branches.making import branch_location
 from ducklake_lab.branches.registry import own_branch
 from ducklake_lab.catalog.attach_options import AttachOptions
-from ducklake_lab.catalog.lake import Lake, open_lake
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.opening import open_lake
 from ducklake_lab.catalog.servers import SERVERS
 from ducklake_lab.catalog.uri import parse_uri
 from ducklake_lab.duckdb.zones import instant

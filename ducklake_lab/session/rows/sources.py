@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.files import read_column_stats
 from ducklake_lab.catalog.identity import read_of
-from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import read_metadata
 from ducklake_lab.engine.facts import facts_of_rows
 from ducklake_lab.engine.in_process.database import Fetched, SessionDatabase
@@ -23,28 +21,24 @@ from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import BindError, DataFileError, SqlError, TransactionError, UnsupportedFeatureError
 from ducklake_lab.files.duckdb_query import DuckDbQuery
 from ducklake_lab.files.reader import RowQuery
-from ducklake_lab.model.entries import Table
-from ducklake_lab.model.files import ColumnStats
-from ducklake_lab.model.predicates import And, Predicate
+from ducklake_lab.model.predicates import And
 from ducklake_lab.model.staged import LOCATION_COLUMNS, VIRTUAL_COLUMNS
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
-from ducklake_lab.scan.metadata_aggregates import digest
-from ducklake_lab.scan.plan import ScanPlan
-from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.session.functions import BlameCall, FeedCall, LifeCall, functions_of
 from ducklake_lab.session.rows import logs
 from ducklake_lab.session.rows.blame import Blames
+from ducklake_lab.session.rows.digests import digest_rows
 from ducklake_lab.session.rows.feed import plan_call
 from ducklake_lab.session.rows.join_pruning import implied
 from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable, MetadataTable, SystemListing
 from ducklake_lab.session.rows.resolver import NameResolver, plan_or_leave
 from ducklake_lab.session.rows.result import Result, RunInfo
+from ducklake_lab.session.rows.table_scans import TableScans
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_spark_text
 from ducklake_lab.sql.plan import QueryPlan, Source
-from ducklake_lab.sql.planning.metadata_aggregates import ROWS
 from ducklake_lab.sql.planning.own_source import is_of_one_function
 from ducklake_lab.sql.planning.spark_text import parameters
 from ducklake_lab.sql.spark.stability import differs_by_run
@@ -53,8 +47,6 @@ from ducklake_lab.sql.types import type_or_none
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import DataFrame
 
-#: Most scans kept for later statements, and most files of a kept scan.
-_KEPT_SCANS, _KEPT_FILES = 256, 1000
 #: Whether a function with effects runs, returns no rows, or raises.
 Effects = Literal["run", "skip", "refuse"]
 
@@ -65,6 +57,7 @@ class Sources:
     Attributes:
         names: resolves names in SQL.
         blames: answers who set the cells of rows.
+        scans: plans the reads of tables.
     """
 
     def __init__(self, transactions: Transactions, engine: SparkEngine, database: SessionDatabase) -> None:
@@ -75,28 +68,13 @@ class Sources:
             lakes, database, functions_of(transactions, engine), self.run, self.columns, engine.temporary_view
         )
         self.blames = Blames(lakes, engine, self.query)
-        self._scans: dict[Hashable, Scan] = {}
+        self.scans = TableScans(lakes, database.time_zone)
 
     # Rows
 
     def state(self, rows: LakeTable) -> CatalogState:
         """Returns the entries of the lake in the state that the plan reads."""
         return self._lakes.state(rows.lake, rows.at)
-
-    def scan(self, lake: Lake, state: CatalogState, table: Table, predicate: Predicate | None = None) -> ScanPlan:
-        """Plans the read of a table, with the open transaction's changes unless it reads a snapshot."""
-        transaction = self._lakes.transaction
-        own = transaction if transaction is not None and state is transaction.state else None
-        with lake.connect() as connection:
-            return plan_scan(
-                lake,
-                connection,
-                state,
-                table,
-                predicate=predicate,
-                staged=own.peek(table) if own is not None else None,
-                committed=own is None or own.is_committed(table),
-            )
 
     def query(self, query: op.Query, *, purpose: Purpose = "look") -> Result:
         """Plans and runs a query.
@@ -233,22 +211,8 @@ class Sources:
         """Returns a query's rows from the catalog's statistics; None if the files must be read."""
         if plan.digest is None:
             return None
-        wanted, (source, *_) = plan.digest, plan.sources
-        scan = loaded[source.view]
-        if not isinstance(scan, Scan) or not scan.plan.files:
-            return None
-        columns = [scan.plan.table.column(name) for name in wanted.columns]
-        counted = [scan.plan.table.column(name) for name in wanted.counted]
-        with_stats = [column for column in (*columns, *counted) if column is not None]
-        assert isinstance(source.rows, LakeTable)  # only scans have digests
-        stats: Mapping[int, Mapping[int, ColumnStats]] = {}
-        if with_stats:
-            with source.rows.lake.connect() as connection:
-                ids = {column.column_id for column in with_stats}
-                at = self.state(source.rows).snapshot.snapshot_id
-                stats = read_column_stats(connection, scan.plan.table.table_id, ids, at)
-        digest_rows = digest(scan.plan, stats, with_stats[: len(columns)], with_stats[len(columns) :], ROWS)
-        return self._database.run(wanted.sql, {wanted.view: digest_rows}) if digest_rows is not None else None
+        rows = digest_rows(plan, loaded, self.state)
+        return self._database.run(plan.digest.sql, {plan.digest.view: rows}) if rows is not None else None
 
     def run_in_process(
         self, plan: QueryPlan, loaded: Mapping[str, Rows], types: Sequence[str] | None = None
@@ -428,7 +392,7 @@ class Sources:
                 return InMemory(self.run(plan).arrow())
             case LakeTable() as lake_table:
                 state = self.state(lake_table)
-                scan = self._kept_scan(lake_table, state, source)
+                scan = self.scans.of_source(lake_table.lake, state, lake_table.table.table_id, source)
                 is_fixed = self._lakes.is_fixed(lake_table.lake, lake_table.at)
                 is_uncommitted = self._lakes.reads.is_uncommitted(state)
                 read = read_of(
@@ -438,19 +402,3 @@ class Sources:
                 info.add(scan.plan)
                 return scan
         raise AssertionError(source)  # the planner names no other rows
-
-    def _kept_scan(self, rows: LakeTable, state: CatalogState, source: Source) -> Scan:
-        """Returns a planned read; keeps reads of the newest snapshot for later statements, until the lake changes."""
-        lake = rows.lake
-        table = state.tables[rows.table.table_id]
-        at = (lake, lake.cache.generation, state.snapshot.snapshot_id, self._database.time_zone())
-        key = (*at, table, source.predicate, source.virtual, source.located)
-        keeps = self._lakes.reads.is_newest(lake, state)
-        kept = self._scans.pop(key, None) if keeps else None
-        if kept is None:
-            kept = Scan(self.scan(lake, state, table, source.predicate), source.virtual, source.located)
-        if keeps and len(kept.plan.files) <= _KEPT_FILES:
-            self._scans[key] = kept
-            while len(self._scans) > _KEPT_SCANS:
-                del self._scans[next(iter(self._scans))]
-        return kept

@@ -47,7 +47,7 @@ def scan(parts: Parts, request: Request) -> DataFrame:
     state, table = table_of(parts, token)
     columns: list[str] = request["columns"]
     predicates = [found for entry in request["conditions"] if (found := _predicate(entry, table)) is not None]
-    plan = parts.sources.scan(parts.lake, state, table, And(tuple(predicates)) if predicates else None)
+    plan = parts.sources.scans.plan(parts.lake, state, table, And(tuple(predicates)) if predicates else None)
     virtual = any(name in VIRTUAL_COLUMNS and table.column(name) is None for name in columns)
     with parts.engine.running() as spark:
         frame = Scan(plan, virtual).frame(spark)

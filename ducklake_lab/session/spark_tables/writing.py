@@ -92,7 +92,7 @@ def _overwrite_partitions(
     from ducklake_lab.spark import partitions
 
     partitions.check_partition(table)
-    plan = parts.sources.scan(parts.lake, transaction.state, table)
+    plan = parts.sources.scans.plan(parts.lake, transaction.state, table)
     rows = frames[0].toDF(*(column.name for column in table.columns)).persist()
     try:
         with parts.engine.running() as spark:
@@ -166,7 +166,7 @@ def _with_places(frame: DataFrame, table: Table, request: Request) -> DataFrame:
 def _matched(parts: Parts, transaction: Transaction, table: Table, frame: DataFrame, count: int) -> Matched:
     rows = OnSpark(frame, engines=parts.engine)
     fetched = parts.engine.placing.fetches_changed_rows(count)
-    plan = parts.sources.scan(parts.lake, transaction.state, table)
+    plan = parts.sources.scans.plan(parts.lake, transaction.state, table)
     return Matched(parts.dml.target(table), plan, rows.here() if fetched else rows, count, count)
 
 

@@ -150,7 +150,7 @@ class Dml:
 
     def truncate(self, place: NamedEntry, table: Table) -> int:
         """Deletes all rows without reading any; returns their number."""
-        plan = self._sources.scan(place.lake, place.state, table)
+        plan = self._sources.scans.plan(place.lake, place.state, table)
         row_ids = plan.inlined.rows.column(ROW_ID).to_pylist() if plan.inlined is not None else []
         count = len(row_ids) + live_rows(plan.files)
         self._transaction.truncate(table, [file.data_file.data_file_id for file in plan.files], row_ids)

@@ -14,7 +14,7 @@ from ducklake_lab.demo.builder import build
 from ducklake_lab.demo.places import Catalog, LakeLocation, place
 from ducklake_lab.demo.steps import steps
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 @pytest.fixture(params=get_args(Catalog))

@@ -12,7 +12,7 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.catalog.duckdb_files import DuckDBFiles
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 def held(path: Path) -> bool:

@@ -14,7 +14,7 @@ import ducklake_lab as dl
 from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.file_marks import FileMark, mark_of
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 SETTLES = 2.6
 STEP = 2_500_000_000

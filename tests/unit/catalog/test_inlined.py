@@ -17,7 +17,7 @@ from ducklake_lab.catalog.versions import written
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.types import DataType
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 _VARIANT = DataType("variant")
 _NESTED = DataType("struct", (("v", _VARIANT),))

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 import ducklake_lab as dl
 from ducklake_lab.catalog.duckdb_files import FILES
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import ducklake_lab as dl
 from ducklake_lab.catalog import reader
 from ducklake_lab.model.entries import Column
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 TABLES = 105
 

@@ -17,7 +17,7 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.postgresql import UNREAD
 from ducklake_lab.transaction.metadata import Metadata
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import ducklake_lab as dl
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.tables import one_of
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 @pytest.mark.every_catalog

@@ -25,7 +25,7 @@ if not hasattr(datasource, "DataSourceStreamArrowWriter"):
     pytest.skip("PySpark before 4.1 gives writers of streams no Arrow batches", allow_module_level=True)
 from ducklake_lab.datasource.stream_writer import TableStreamWriter
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 QUERY = "0e9a1b2c-0000-4000-8000-000000000001"
 OTHER = "0e9a1b2c-0000-4000-8000-000000000002"

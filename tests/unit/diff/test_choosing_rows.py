@@ -15,7 +15,7 @@ from ducklake_lab.diff.model import RowChoice
 from ducklake_lab.widgets.diff_browser import DiffBrowser, live
 from ducklake_lab.widgets.diff_text import text
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from ducklake_lab.diff import baseline_stats
 from ducklake_lab.diff.diff import Diff
 from ducklake_lab.widgets.diff_text import text
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from ducklake_lab.cli import main
 from ducklake_lab.diff import lake
 from ducklake_lab.magics.ducklake import DuckLakeMagics
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import ducklake_lab as dl
 from ducklake_lab.cli import main
 from ducklake_lab.diff import compute, patch
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 @pytest.fixture

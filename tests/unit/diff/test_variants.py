@@ -11,7 +11,7 @@ from ducklake_lab.version import READS_VARIANT_BYTES, SINCE_DUCKDB_2
 
 pytestmark = [
     pytest.mark.skipif(not READS_VARIANT_BYTES, reason="DuckDB before 1.5.4 makes no variants of bytes"),
-    pytest.mark.sampled(2),
+    pytest.mark.sampled(3),
 ]
 
 _ROWS = "(1, 42, 1), (2, 'x', 1), (3, [1, 2], 1), (4, 4, 1)"

@@ -15,7 +15,7 @@ from ducklake_lab.duckdb.casting import cast_columns
 from ducklake_lab.model.types import DataType
 from tests.sampling import examples
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 TEXTS = {
     "int32": st.integers(-(2**31), 2**31 - 1).map(str),

@@ -11,7 +11,7 @@ import pytest
 import ducklake_lab as dl
 from tests.interop.comparing import attach
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 _KEYS = 130  # more than the files that DuckDB keeps open
 

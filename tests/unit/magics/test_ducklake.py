@@ -25,7 +25,7 @@ from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.rows.result import Result, RunInfo, count_result
 from tests.browser import samples
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 class Session:

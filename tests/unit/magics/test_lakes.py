@@ -19,7 +19,7 @@ from ducklake_lab.magics.questions import Questions
 from ducklake_lab.magics.settings import project_settings
 from ducklake_lab.widgets import grids
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 #: Runs a cell; gives its value, and raises what it raised.
 Run = Callable[[str], Any]

@@ -11,7 +11,7 @@ import pytest
 
 import ducklake_lab as dl
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 FILES, ROWS = 60, 20
 MERGE = "CALL lake.merge_adjacent_files('t', max_compacted_files => {})"

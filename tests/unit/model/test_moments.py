@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ducklake_lab.model.moments import DATES, DAY, TIMESTAMPS, Moment, civil, days_since_1970, parsed
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 DAYS = (
     st.integers(DATES[0] // DAY, DATES[1] // DAY)

@@ -11,7 +11,7 @@ import pytest
 import ducklake_lab as dl
 from tests.interop.comparing import attach, detach
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 #: Statements, and what histories say of each.
 ALTERATIONS = {

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.files import join_stats, read_candidates
-from ducklake_lab.catalog.lake import open_lake
+from ducklake_lab.catalog.opening import open_lake
 from ducklake_lab.catalog.uri import parse_uri
 from ducklake_lab.model.entries import Column, PartitionField, PartitionSpec, Table
 from ducklake_lab.model.files import ColumnStats
@@ -27,7 +27,7 @@ from ducklake_lab.scan import prefilter
 from ducklake_lab.scan.partitioned import Partitioning
 from ducklake_lab.scan.pruning import columns_of, may_match
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 FLOATS = st.floats(allow_nan=False, allow_infinity=False)
 COLUMNS: dict[str, tuple[str, st.SearchStrategy[object]]] = {

@@ -23,7 +23,7 @@ from ducklake_lab.scan.partitioned import Partitioning
 from ducklake_lab.scan.pruning import may_match
 from tests.sampling import examples
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 COLUMNS = {
     "i": (DataType("int32"), st.integers(-50, 50)),

@@ -20,7 +20,7 @@ from ducklake_lab.errors import BindError, ConstraintError, EntryNotFoundError, 
 from ducklake_lab.session import appender as module
 from ducklake_lab.version import READS_VARIANT_BYTES
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 import ducklake_lab as dl
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import ducklake_lab as dl
 from ducklake_lab.transaction import commit
 from ducklake_lab.transaction.transaction import Transaction
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 Pair = tuple[dl.Session, dl.Session]
 

@@ -17,7 +17,7 @@ import ducklake_lab as dl
 from ducklake_lab.duckdb.wording import worded_of_file
 from tests.reference import installed
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 #: Writing encrypted files needs it.
 ENCRYPTS = pytest.mark.skipif(not installed("httpfs"), reason="needs duckdb-extension-httpfs")

@@ -15,7 +15,7 @@ from ducklake_lab.session.transactions import transactions
 from ducklake_lab.transaction import commit
 from ducklake_lab.transaction.transaction import Transaction
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 Pair = tuple[dl.Session, dl.Session]
 

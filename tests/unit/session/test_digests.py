@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import ducklake_lab as dl
 from ducklake_lab.version import SINCE_DUCKDB_2
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 QUERIES = [
     "SELECT count(*) AS n FROM {}",

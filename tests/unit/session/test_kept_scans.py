@@ -9,7 +9,7 @@ import pytest
 
 import ducklake_lab as dl
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 COUNT = "SELECT count(*), sum(i) FROM t WHERE i >= 0"
 CHANGES = {

@@ -18,7 +18,7 @@ from ducklake_lab.sql import parse
 from ducklake_lab.sql.parse.literal_insert import read_literal_insert
 from tests.sampling import examples
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 COLUMNS = {
     "a": "INTEGER",

@@ -13,7 +13,7 @@ from ducklake_lab.errors import BindError
 from ducklake_lab.version import READS_VARIANT_BYTES
 from ducklake_lab.widgets.result import summary
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 @pytest.fixture

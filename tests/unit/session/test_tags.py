@@ -13,7 +13,7 @@ import ducklake_lab as dl
 from ducklake_lab.widgets.snapshot_browser import SnapshotBrowser
 from tests.interop.comparing import attach, detach
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import ducklake_lab as dl
 from ducklake_lab.engine import turn
 from ducklake_lab.engine.placement import Limits
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 _THREADS, _ROUNDS = 5, 4
 

@@ -12,7 +12,7 @@ import pytest
 
 import ducklake_lab as dl
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 #: Writes until the catalog's files may not grow any more, as a quota or a full disk ends it; prints the error and what is there.
 _FULL = """

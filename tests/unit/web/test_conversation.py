@@ -18,7 +18,7 @@ from ducklake_lab.web.conversation import Conversation
 from tests.browser import hostile
 from tests.unit.web.talking import unpacked
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 class Talk:

@@ -26,7 +26,7 @@ from ducklake_lab.web.access import Access
 from ducklake_lab.web.server import application
 from tests.unit.web.talking import unpacked
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 ROOT = Path(__file__).parents[3]
 NAME = "<b>lake</b>"

@@ -18,7 +18,7 @@ from ducklake_lab.widgets.table_view import TableBrowser
 from ducklake_lab.widgets.tables import TableListing
 from tests.browser import hostile
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 QUOTED = '"' + hostile.NAME.replace('"', '""') + '"'
 

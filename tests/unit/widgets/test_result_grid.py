@@ -20,7 +20,7 @@ from ducklake_lab.session.rows import result as result_module
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.widgets.table_view import ResultBrowser
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 @pytest.fixture

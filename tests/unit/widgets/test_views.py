@@ -15,7 +15,7 @@ from ducklake_lab.widgets.summary import summarize
 from ducklake_lab.widgets.tables import TableListing
 from tests.browser import samples
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 HOSTILE = '<script>alert("1")</script>\'\n\u202e' + "x" * 5000
 

@@ -19,7 +19,7 @@ from ducklake_lab.engine.in_process.engine import evaluate
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 @pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])

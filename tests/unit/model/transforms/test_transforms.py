@@ -18,7 +18,7 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.model.values import comparable
 from ducklake_lab.scan.partitioned import may_hold
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 KNOWN = [*(parse_transform(name) for name in TRANSFORMS if name != "bucket"), Bucket(5)]
 MOMENTS = (

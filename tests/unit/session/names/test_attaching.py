@@ -15,7 +15,7 @@ import ducklake_lab as dl
 from ducklake_lab.catalog.attach_options import AttachOptions
 from tests.reference import connect as reference
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 @pytest.fixture

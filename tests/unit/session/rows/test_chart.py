@@ -25,7 +25,7 @@ from ducklake_lab.session.rows.columns import ViewColumn
 from ducklake_lab.session.rows.view import RowsView
 from tests.sampling import examples
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 SALES = """SELECT DATE '2025-01-01' + (i // 10)::INTEGER AS day, ['north', 'south', 'east', NULL][i % 4 + 1] AS region, i AS order_id,
     CASE WHEN i % 9 > 0 THEN ((i * 7919 % 1000) / 10)::DECIMAL(9,1) END AS price, (i % 50)::DOUBLE AS amount FROM range(1000) AS r(i)"""

@@ -18,7 +18,7 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.errors import BindError, DuckLakeError, UsageError
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 TIMES = ["2024-01-01", None, "2024-03-01"]
 FRAMES: dict[str, Any] = {

@@ -17,7 +17,7 @@ from ducklake_lab.session.rows.result import Result
 from ducklake_lab.widgets import grids
 from ducklake_lab.widgets.table_view import ResultBrowser
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 @pytest.fixture

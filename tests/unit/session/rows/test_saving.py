@@ -23,7 +23,7 @@ from ducklake_lab.widgets import downloads
 from ducklake_lab.widgets.table_view import ResultBrowser
 from tests.sampling import examples
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 KINDS = {
     "i": ("BIGINT", "i"),

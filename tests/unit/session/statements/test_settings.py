@@ -10,7 +10,7 @@ import pytest
 import ducklake_lab as dl
 from tests.reference import connect
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 
 def test_settings_of_lakes(lake_uri: Callable[..., str], tmp_path: Path) -> None:

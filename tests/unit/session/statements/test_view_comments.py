@@ -11,7 +11,7 @@ import ducklake_lab as dl
 from ducklake_lab.widgets.schema import of_catalog, render
 from ducklake_lab.widgets.schema_browser import SchemaBrowser
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 Stored = list[tuple[int, str, int, int | None, str | None]]
 

@@ -20,7 +20,7 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.errors import SqlError, UsageError
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 MESSY = "Order ID,Größe (cm),Total $,order id,when,\n1,0.5,<b>1</b>😀,7,2024-01-31,x\n2,,,8,2024-02-29,y\n"
 

@@ -9,7 +9,7 @@ from ducklake_lab.duckdb.canonical import expression_text
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.sql.dialect import DuckLakeSql
 
-pytestmark = pytest.mark.sampled(2)
+pytestmark = pytest.mark.sampled(3)
 
 OPERATORS = (
     "OR", "AND", "=", "<", "<>", "==", "IS DISTINCT FROM", "LIKE", "SIMILAR TO", "~~", "~", "||", "->", "->>",

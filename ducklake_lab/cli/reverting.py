@@ -1,65 +1,46 @@
-"""The command `ducklake-lab revert`: takes one snapshot's changes back."""
+"""`revert`: takes one snapshot's changes back."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from ducklake_lab.cli.arguments import DIFFERENT, DONE, Commands, add_data_path, add_json
+from ducklake_lab.cli.lakes import attach, moment
+from ducklake_lab.cli.output import lake_diff_text, write
 from ducklake_lab.errors import RevertConflictError
 from ducklake_lab.revert.choices import add_choices, listed, row_ids
 
 if TYPE_CHECKING:
     from ducklake_lab.session import Session
 
-#: Exit codes: done; conflicts that no rule settles.
-DONE, CONFLICTS = 0, 1
-_CODES = "Exit codes: 0 done, 1 conflicts with later snapshots, 2 an error, 130 stopped by Ctrl-C."
 #: Conflicts that are printed as text.
 _SHOWN = 50
 
 
-def add_command(
-    add: Callable[..., argparse.ArgumentParser],
-    attach: Callable[..., None],
-    moment: Callable[[str, int], Any],
-    write: Callable[[Iterable[str]], None],
-) -> None:
-    """Adds the command.
-
-    Args:
-        add: makes the parser of a command, from its name, its help, its function and its examples.
-        attach: attaches the lake that the words name to a session.
-        moment: reads a snapshot id or time, given the newest id.
-        write: prints texts.
-    """
-    revert = add(
+def add_revert(commands: Commands) -> None:
+    revert = commands.add(
         "revert",
         "take the changes of one snapshot back, as a new snapshot",
-        lambda given: _revert(given, attach, moment, write),
+        _revert,
         "lake.ducklake 13 --preview",
         "lake.ducklake 13 --on-conflict keep",
         "lake.ducklake -1 --tables flights --rows 17,18 --json",
+        codes="0 done, 1 conflicts with later snapshots",
     )
-    revert.epilog = f"{str(revert.epilog).partition('Exit codes')[0]}{_CODES}"
     revert.add_argument("snapshot", metavar="SNAPSHOT", help="its id, a tag or a time; negative counts from the newest")
     add_choices(revert)
-    revert.add_argument("--data-path", metavar="PATH", help="where the data is, if not where the catalog says")
-    revert.add_argument("--json", action="store_true", help="print JSON")
+    add_data_path(revert)
+    add_json(revert)
 
 
-def _revert(
-    given: argparse.Namespace,
-    attach: Callable[..., None],
-    moment: Callable[[str, int], Any],
-    write: Callable[[Iterable[str]], None],
-) -> int:
+def _revert(given: argparse.Namespace) -> int:
     from ducklake_lab.session import Session
 
     with Session(engine="duckdb") as session:
         attach(session, given, read_only=False)
-        snapshot = _snapshot(session, given.snapshot, moment)
+        snapshot = _snapshot(session, given.snapshot)
         choice: dict[str, Any] = {
             "tables": listed(given.tables),
             "rows": row_ids(given.rows),
@@ -72,7 +53,7 @@ def _revert(
             made = session.revert(snapshot, **choice, message=given.message)
         except RevertConflictError as error:
             write([_conflicts(error, as_json=given.json), "\n"])
-            return CONFLICTS
+            return DIFFERENT
         if given.json:
             write([json.dumps({"snapshot": made.snapshot_id if made is not None else None}), "\n"])
         elif made is None:
@@ -82,7 +63,7 @@ def _revert(
     return DONE
 
 
-def _snapshot(session: Session, given: str, moment: Callable[[str, int], Any]) -> Any:
+def _snapshot(session: Session, given: str) -> Any:
     if given in session.tags():
         return given
     return moment(given, session.current_snapshot().snapshot_id)
@@ -91,14 +72,10 @@ def _snapshot(session: Session, given: str, moment: Callable[[str, int], Any]) -
 def _preview(diff: Any, *, as_json: bool) -> str:
     from ducklake_lab.diff.lake import LakeDiff
     from ducklake_lab.widgets.diff_text import text
-    from ducklake_lab.widgets.html import visible
 
     if as_json:
         return str(diff.to_json())
-    if isinstance(diff, LakeDiff):
-        head = [f"{diff.lake}  snapshot {diff.start.snapshot_id} → uncommitted", f"{diff.unchanged:,} tables unchanged"]
-        return "\n".join(visible(line) for line in [*head, *map(repr, diff)])
-    return text(diff)
+    return lake_diff_text(diff) if isinstance(diff, LakeDiff) else text(diff)
 
 
 def _conflicts(error: RevertConflictError, *, as_json: bool) -> str:
