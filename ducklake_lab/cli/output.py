@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -12,7 +13,11 @@ from ducklake_lab.errors import UsageError
 
 if TYPE_CHECKING:
     from ducklake_lab.diff.lake import LakeDiff
+    from ducklake_lab.errors import MergeConflictError
     from ducklake_lab.session.rows.result import Result
+
+#: Conflicts that are printed as text.
+_SHOWN = 50
 
 
 def write(parts: Iterable[str]) -> None:
@@ -73,4 +78,20 @@ def lake_diff_text(diff: LakeDiff) -> str:
         f"{diff.unchanged:,} tables unchanged",
         *map(repr, diff),
     ]
+    return "\n".join(visible(line) for line in lines)
+
+
+def conflicts_text(error: MergeConflictError, *, as_json: bool) -> str:
+    """Returns the conflicts of a merge or a revert: a line each with its three values, or JSON."""
+    from ducklake_lab.widgets import values
+    from ducklake_lab.widgets.html import visible
+
+    listed = [one.to_dict() for one in error.conflicts]
+    if as_json:
+        return json.dumps(
+            {"error": str(error), "total": error.total, "conflicts": listed}, ensure_ascii=False, indent=2
+        )
+    lines = [str(error)]
+    for one in error.conflicts[:_SHOWN]:
+        lines.append(f"{one}: {' → '.join(map(values.text, one.versions))}")
     return "\n".join(visible(line) for line in lines)

@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from ducklake_lab.cli.arguments import DIFFERENT, DONE, Commands, add_data_path, add_json
 from ducklake_lab.cli.lakes import attach, moment
-from ducklake_lab.cli.output import lake_diff_text, write
+from ducklake_lab.cli.output import conflicts_text, lake_diff_text, write
 from ducklake_lab.errors import RevertConflictError
 from ducklake_lab.revert.choices import add_choices, listed, row_ids
 
 if TYPE_CHECKING:
     from ducklake_lab.session import Session
-
-#: Conflicts that are printed as text.
-_SHOWN = 50
 
 
 def add_revert(commands: Commands) -> None:
@@ -52,7 +49,7 @@ def _revert(given: argparse.Namespace) -> int:
                 return DONE
             made = session.revert(snapshot, **choice, message=given.message)
         except RevertConflictError as error:
-            write([_conflicts(error, as_json=given.json), "\n"])
+            write([conflicts_text(error, as_json=given.json), "\n"])
             return DIFFERENT
         if given.json:
             write([json.dumps({"snapshot": made.snapshot_id if made is not None else None}), "\n"])
@@ -76,17 +73,3 @@ def _preview(diff: Any, *, as_json: bool) -> str:
     if as_json:
         return str(diff.to_json())
     return lake_diff_text(diff) if isinstance(diff, LakeDiff) else text(diff)
-
-
-def _conflicts(error: RevertConflictError, *, as_json: bool) -> str:
-    from ducklake_lab.widgets import values
-    from ducklake_lab.widgets.html import visible
-
-    if as_json:
-        found = {"error": str(error), "total": error.total, "conflicts": [one.to_dict() for one in error.conflicts]}
-        return json.dumps(found, ensure_ascii=False, indent=2)
-    lines = [str(error)]
-    for one in error.conflicts[:_SHOWN]:
-        base, then, now = (values.text(value) for value in (one.base, one.then, one.now))
-        lines.append(f"{one}: {base} → {then} → {now}")
-    return "\n".join(visible(line) for line in lines)

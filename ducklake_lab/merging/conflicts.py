@@ -75,6 +75,11 @@ class Described:
     column: str | None
     reason: str
 
+    @property
+    def versions(self) -> tuple[object, object, object]:
+        """Return its three values, in the order of the attributes."""
+        raise NotImplementedError
+
     def to_dict(self) -> dict[str, object]:
         """The conflict as values that JSON has."""
         return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}  # type: ignore[arg-type]
@@ -106,6 +111,10 @@ class Conflict(Described):
     ours: object
     theirs: object
     reason: str
+
+    @property
+    def versions(self) -> tuple[object, object, object]:
+        return self.base, self.ours, self.theirs
 
 
 def _plain(value: object) -> object:

@@ -46,6 +46,10 @@ class RevertConflict(Described):
     now: object
     reason: str
 
+    @property
+    def versions(self) -> tuple[object, object, object]:
+        return self.base, self.then, self.now
+
 
 def words_of(snapshot_id: int) -> Words:
     """Return the words of the revert of a snapshot, which merges the state before it."""

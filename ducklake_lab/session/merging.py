@@ -140,7 +140,7 @@ class Merging:
         with (
             self._lakes.statement(),
             open_branch(lake, name) as (opened, branch),
-            self._transactions.trial(lake) as transaction,
+            self._transactions.trial(lake, is_for_looking=True) as transaction,
         ):
             return review_branch(transaction, opened, branch, self._engine)
 

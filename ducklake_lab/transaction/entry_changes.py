@@ -51,9 +51,16 @@ class EntryChanges:
         former_names: the earlier names of tables and views that it made, oldest first, by id.
     """
 
-    def __init__(self, lake: Lake, base: Snapshot | None, known: CachedCatalog | None) -> None:
-        """Begins on the snapshot `base`, else on the newest; or on what is `known`, which is to be compared at commit."""
-        lake.check_writable()
+    def __init__(
+        self, lake: Lake, base: Snapshot | None, known: CachedCatalog | None, *, is_for_looking: bool = False
+    ) -> None:
+        """Begins on the snapshot `base`, else on the newest; or on what is `known`, which is to be compared at commit.
+
+        Args:
+            is_for_looking: nothing is staged in it, so that the lake may be read-only.
+        """
+        if not is_for_looking:
+            lake.check_writable()
         self.lake = lake
         state = lake.cache.entries(known.snapshot) if known is not None else None
         if known is None or known.options is None or state is None:

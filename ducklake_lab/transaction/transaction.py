@@ -46,8 +46,10 @@ class Transaction(EntryChanges):
         base: Snapshot | None = None,
         restamp: Restamp | None = None,
         known: CachedCatalog | None = None,
+        *,
+        is_for_looking: bool = False,
     ) -> None:
-        super().__init__(lake, base, known)
+        super().__init__(lake, base, known, is_for_looking=is_for_looking)
         self.author: str | None = None
         self.message: str | None = None
         self.extra_info: str | None = None

@@ -368,6 +368,34 @@ def test_changes_of_an_answer_are_listed(lake: str, capsys: pytest.CaptureFixtur
     assert main(["when", lake, "SELECT count(*) FROM t", "--start", "3", "--end", "1"]) == 2
 
 
+def test_branches(lake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with dl.connect(f"ducklake:{lake}", engine="duckdb") as session:
+        table = session.sql("SHOW TABLES").fetchall()[0][0]
+        session.sql(f"CREATE TABLE b AS FROM {table} LIMIT 0; CREATE TABLE n AS SELECT i, 0 AS v FROM range(5) r(i)")
+        session.branch("fix")
+        session.sql("UPDATE n SET v = 1 WHERE i = 1")
+        session.switch("fix")
+        session.sql("UPDATE n SET v = 2 WHERE i IN (1, 2)")
+    capsys.readouterr()
+    assert main(["review", lake, "fix"]) == 1
+    assert "main.n row 1 v (changed on both sides)" in capsys.readouterr().out
+    assert main(["review", lake, "fix", "--format", "json"]) == 1
+    assert json.loads(capsys.readouterr().out)["conflicts_total"] == 1
+    assert main(["merge", lake, "fix"]) == 1
+    assert "main.n row 1 v (changed on both sides): 0 → 1 → 2" in capsys.readouterr().out
+    assert main(["rebase", lake, "fix", "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["conflicts"][0]["theirs"] == 2
+    assert main(["merge", lake, "fix", "--preview", "--on-conflict", "theirs"]) == 0
+    assert "changed main.n: 0 deleted, 0 inserted, 2 updated" in capsys.readouterr().out
+    assert main(["merge", lake, "fix", "--on-conflict", "ours", "--message", "a fix"]) == 0
+    assert capsys.readouterr().out.startswith("Merged as snapshot ")
+    assert main(["merge", lake, "fix"]) == 0
+    assert "nothing that is not merged" in capsys.readouterr().out
+    assert main(["rebase", lake, "fix"]) == 0
+    assert main(["review", lake, "fix", "--format", "markdown"]) == 0
+    assert main(["review", lake, "nope"]) == 2
+
+
 def test_revert(lake: str, capsys: pytest.CaptureFixture[str]):
     assert main(["revert", lake, "3", "--preview"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "main.t  snapshot 3 → uncommitted"

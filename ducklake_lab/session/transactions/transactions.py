@@ -192,8 +192,11 @@ class Transactions:
                 yield transaction
 
     @contextmanager
-    def trial(self, lake: Lake) -> Iterator[Transaction]:
+    def trial(self, lake: Lake, *, is_for_looking: bool = False) -> Iterator[Transaction]:
         """Yields a transaction that nobody else sees, for a look at its changes; it is rolled back at the end.
+
+        Args:
+            is_for_looking: nothing is staged in it, so that the lake may be read-only.
 
         Raises:
             TransactionError: an open transaction has changes of its own.
@@ -201,14 +204,15 @@ class Transactions:
         own = self._reads.transaction
         if own is not None and own.has_changes:
             raise TransactionError("The open transaction has changes of its own; COMMIT or ROLLBACK before a preview.")
-        transaction = self._begun(lake)
+        transaction = self._begun(lake, is_for_looking=is_for_looking)
         try:
             yield transaction
         finally:
             transaction.rollback()
 
-    def _begun(self, lake: Lake) -> Transaction:
-        transaction = Transaction(lake, self._reads.pins.get(lake.alias), restamped, self._known.get(lake.alias))
+    def _begun(self, lake: Lake, *, is_for_looking: bool = False) -> Transaction:
+        pin, known = self._reads.pins.get(lake.alias), self._known.get(lake.alias)
+        transaction = Transaction(lake, pin, restamped, known, is_for_looking=is_for_looking)
         transaction.author = self.notes.author()
         return transaction
 

@@ -155,7 +155,9 @@ def test_entries_that_came_before_and_went_are_refused_until_the_lake_drops_them
     drops = {"main.u": "DROP TABLE u", "main.v": "DROP VIEW v", "main.f": "DROP MACRO f", "s": "DROP SCHEMA s"}
     on_branch(session, *drops.values(), "INSERT INTO t VALUES (100, 1, 1)")
     while drops:
-        with pytest.raises(dl.UnsupportedFeatureError, match=r"came with an earlier merge .* and was dropped") as caught:
+        with pytest.raises(
+            dl.UnsupportedFeatureError, match=r"came with an earlier merge .* and was dropped"
+        ) as caught:
             session.merge("fix")
         session.sql(drops.pop(str(caught.value).partition(" ")[0]))
     session.merge("fix")
