@@ -12,7 +12,7 @@ from ducklake_lab.diff.diff_states import Side
 from ducklake_lab.engine.placement import Engines
 from ducklake_lab.errors import UnsupportedFeatureError, UsageError
 from ducklake_lab.merging.conflicts import Conflict, Reason, Rules, TableRules, Unsettled, Words
-from ducklake_lab.merging.definitions import Definition, Filled, Merging, with_new_keys
+from ducklake_lab.merging.definitions import Definition, Filled, Merging, types_differ, with_new_keys
 from ducklake_lab.merging.entries import EntryPlan, plan_entries
 from ducklake_lab.merging.rows import Operations, Pair, RowChanges, RowIds, Version
 from ducklake_lab.model.entries import Column, Table
@@ -157,7 +157,7 @@ class Merge:
             definition = Merging(title, self._words, rules, self._unsettled, filled).merge(known, own.base.table, ours)
             if definition.reshaped and self._ids is None:
                 changes.check_unwritten(pair.tip, own.tip, definition.reshaped)
-        if self._unsettled.total > settled and _reshapes(known, ours):
+        if self._unsettled.total > settled and types_differ(known, ours):
             return  # values of one side may not be ones of the other's type
         operations = changes.find(pair, own, definition, ids, row_ids)
         self.plan.both.append(_Both(changes, pair, definition, operations))
@@ -236,8 +236,3 @@ def _columns_only_in(one: Table, other: Table, also: Table) -> list[Column]:
     kept = {column.column_id for column in other.columns}
     gone = {column.column_id for column in one.columns} - kept
     return [column for column in also.columns if column.column_id in gone]
-
-
-def _reshapes(theirs: Table, ours: Table) -> bool:
-    types = {column.column_id: column.data_type for column in theirs.columns}
-    return any(types.get(column.column_id, column.data_type) != column.data_type for column in ours.columns)
