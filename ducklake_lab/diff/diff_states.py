@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from ducklake_lab.catalog.identity import read_of
@@ -129,7 +129,8 @@ def align(old: Table, new: Table, *, same: bool) -> Aligned:
         and (same or not found.children or found.data_type == column.data_type)
     }
     matched = {column.column_id for column in matches.values()}
-    dropped = _dropped([column for column in old.columns if column.column_id not in matched], new)
+    gone = [column for column in old.columns if column.column_id not in matched]
+    dropped = with_free_names(gone, [column.name for column in new.columns])
     renamed = {
         column.name: matches[column.column_id].name
         for column in new.columns
@@ -149,15 +150,15 @@ def align(old: Table, new: Table, *, same: bool) -> Aligned:
     )
 
 
-def _dropped(columns: Sequence[Column], new: Table) -> list[Column]:
-    """Return columns of the earlier schema alone, under names that the later one does not use."""
-    taken = {column.name.casefold() for column in new.columns}
+def with_free_names(columns: Iterable[Column], taken: Iterable[str] = ()) -> list[Column]:
+    """Return dropped columns under names that no other column has; `taken` are names of further columns."""
+    names = {name.casefold() for name in taken}
     found = []
     for column in columns:
         name = column.name
-        while name.casefold() in taken:
+        while name.casefold() in names:
             name += " (dropped)"
-        taken.add(name.casefold())
+        names.add(name.casefold())
         found.append(replace(column, name=name))
     return found
 

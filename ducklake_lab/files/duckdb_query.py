@@ -261,12 +261,12 @@ def rows_of(
             text = "NULL"
             if any(column.column_id in one for one in hive):
                 text = of_file(f"hive_{i}", (one.get(column.column_id) for one in hive), pa.string())
-            values.append(_compared_as(column, value_sql(column, mapping, text), kept=len(files) == 1))
+            values.append(_compared_as(value_sql(column, mapping, text), kept=len(files) == 1))
         elif column.column_id in renamed:
             values.append(part_sql(f"r.c{i}", column, renamed[column.column_id]))
         else:
             kept = all(holds_type(column, file, _storage) for file in files)
-            values.append(_compared_as(column, f"CAST(r.c{i} AS {column.data_type.sql()})", kept=kept))
+            values.append(_compared_as(f"CAST(r.c{i} AS {column.data_type.sql()})", kept=kept))
     if wanted.virtual:
         of_row_id = "r.ducklake_row_id, " if mapping is None else ""
         own = ", r.ducklake_snapshot_id" if mapping is None else ""
@@ -296,7 +296,7 @@ def rows_of(
     return DuckDbQuery(sql, {name: pa.table(lists)} if lists else {}, places)
 
 
-def _compared_as(column: Column, value: str, *, kept: bool) -> str:
+def _compared_as(value: str, *, kept: bool) -> str:
     """The value, compared in the column's type where its files may hold another.
 
     DuckDB's reader casts the constant of a comparison to the file's type, in which 1.5 is the integer 2.

@@ -91,7 +91,9 @@ class Merging:
         columns += came
         columns.sort(key=lambda column: column.order)
         self._check(columns, gone)
-        partition = self._three(_fields(theirs), _fields(base), _fields(ours), "partition keys")
+        partition = self._three(
+            partition_fields(theirs), partition_fields(base), partition_fields(ours), "partition keys"
+        )
         sort = self._three(_keys(theirs), _keys(base), _keys(ours), "sort keys")
         table = replace(
             ours,
@@ -99,7 +101,7 @@ class Merging:
             schema_id=self._three(theirs.schema_id, base.schema_id, ours.schema_id, "schema"),
             columns=tuple(columns),
             comment=self._three(theirs.comment, base.comment, ours.comment, "comment"),
-            partition=ours.partition if partition == _fields(ours) else theirs.partition,
+            partition=ours.partition if partition == partition_fields(ours) else theirs.partition,
             sort=ours.sort if sort == _keys(ours) else theirs.sort,
         )
         self._check_keys(table, partition, ours)
@@ -241,7 +243,14 @@ def _default(column: Column) -> tuple[str | None, str, str]:
     return column.default_value, column.default_value_type, column.default_value_dialect
 
 
-def _fields(table: Table) -> tuple[PartitionField, ...]:
+def types_differ(one: Table, other: Table) -> bool:
+    """Whether a column that two versions of a table share has different types."""
+    types = {column.column_id: column.data_type for column in one.columns}
+    return any(types.get(column.column_id, column.data_type) != column.data_type for column in other.columns)
+
+
+def partition_fields(table: Table) -> tuple[PartitionField, ...]:
+    """The partition keys of a table; () for none."""
     return table.partition.fields if table.partition is not None else ()
 
 

@@ -13,7 +13,7 @@ from ducklake_lab.diff.diff_states import Side
 from ducklake_lab.engine.placement import Engines
 from ducklake_lab.errors import EntryExistsError, UnsupportedFeatureError, UsageError
 from ducklake_lab.merging.conflicts import Conflict, Reason, Rules, TableRules, Unsettled, Words
-from ducklake_lab.merging.definitions import Definition, Filled, Merging, check_types, with_new_keys
+from ducklake_lab.merging.definitions import Definition, Filled, Merging, check_types, types_differ, with_new_keys
 from ducklake_lab.merging.entries import EntryPlan, plan_entries
 from ducklake_lab.merging.rows import Operations, Pair, RowChanges, RowIds, Version
 from ducklake_lab.model.entries import Column, Table, View
@@ -170,7 +170,7 @@ class Merge:
             definition = Merging(title, self._words, rules, self._unsettled, filled).merge(known, old, ours)
             if definition.reshaped and self._ids is None:
                 changes.check_unwritten(pair.tip, own.tip, definition.reshaped)
-        if self._unsettled.total > settled and _reshapes(known, ours):
+        if self._unsettled.total > settled and types_differ(known, ours):
             return  # values of one side may not be ones of the other's type
         if self._ids is not None:
             check_types(title, definition.table, (known, ours), self._words)
@@ -268,8 +268,3 @@ def _columns_only_in(one: Table, other: Table, also: Table) -> list[Column]:
     kept = {column.column_id for column in other.columns}
     gone = {column.column_id for column in one.columns} - kept
     return [column for column in also.columns if column.column_id in gone]
-
-
-def _reshapes(theirs: Table, ours: Table) -> bool:
-    types = {column.column_id: column.data_type for column in theirs.columns}
-    return any(types.get(column.column_id, column.data_type) != column.data_type for column in ours.columns)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.diff.compute import rows_to_read
+from ducklake_lab.diff.diff_states import with_free_names
 from ducklake_lab.duckdb.casting import has_part
 from ducklake_lab.engine import changes
 from ducklake_lab.engine.facts import facts_of
@@ -477,7 +478,7 @@ def _places(theirs: Table, base: Table, ours: Table, definition: Definition) -> 
     merged = {column.column_id: column for column in definition.table.columns}
     coming = [column for column in definition.came if column.column_id not in own]
     read = [replace(c, type=m.type, children=m.children) if (m := merged.get(c.column_id)) else c for c in ours.columns]
-    columns = _with_unique_names([*read, *coming])
+    columns = tuple(with_free_names([*read, *coming]))
     spots = {column.column_id: i for i, column in enumerate(columns)}
     return Places(
         columns=columns,
@@ -486,15 +487,3 @@ def _places(theirs: Table, base: Table, ours: Table, definition: Definition) -> 
         came=[spots[column.column_id] for column in definition.came],
         target=[spots[column.column_id] for column in definition.table.columns],
     )
-
-
-def _with_unique_names(columns: Sequence[Column]) -> tuple[Column, ...]:
-    taken = set[str]()
-    found = []
-    for column in columns:
-        name = column.name
-        while name.casefold() in taken:
-            name += " (dropped)"
-        taken.add(name.casefold())
-        found.append(replace(column, name=name))
-    return tuple(found)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ducklake_lab.catalog.files import read_column_stats
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.maintenance.rewriting import new_path
+from ducklake_lab.merging.definitions import partition_fields, types_differ
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats, WrittenFile
 from ducklake_lab.scan.footers import file_column_ids
@@ -59,7 +60,12 @@ def whole_files(
         first_new: the first row id that theirs gave out.
         last_shared: the last id that means the same column on both sides.
     """
-    if _keys(theirs) != _keys(merged) or plan.retyped is None or plan.retyped or _types_differ(theirs, merged):
+    if (
+        partition_fields(theirs) != partition_fields(merged)
+        or plan.retyped is None
+        or plan.retyped
+        or types_differ(theirs, merged)
+    ):
         return ()
     partition_id = theirs.partition.partition_id if theirs.partition is not None and theirs.partition.fields else None
     plain = [file for file in plan.files if _is_whole(file, partition_id, first_new)]
@@ -86,15 +92,6 @@ def whole_files(
 def _are_known(ids: Collection[int], known: Collection[int], last_shared: int) -> bool:
     """Whether field ids of a file mean the same columns in ours; that of row ids means none."""
     return all(number <= last_shared or number in known for number in ids)
-
-
-def _keys(table: Table) -> object:
-    return table.partition.fields if table.partition is not None else ()
-
-
-def _types_differ(one: Table, other: Table) -> bool:
-    types = {column.column_id: column.data_type for column in one.columns}
-    return any(types.get(column.column_id, column.data_type) != column.data_type for column in other.columns)
 
 
 def _is_whole(file: ScanFile, partition_id: int | None, first_new: int) -> bool:

@@ -64,6 +64,11 @@ def quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def quote_for_spark(name: str) -> str:
+    """Quote a name for Spark SQL, and for Spark's columns by name."""
+    return "`" + name.replace("`", "``") + "`"
+
+
 def quote_text(text: str | None) -> str:
     """A text as a literal of SQL; NULL for None."""
     return "NULL" if text is None else "'" + text.replace("'", "''") + "'"

@@ -121,8 +121,7 @@ def output(column: Column, mapping: ColumnMapping, frame: DataFrame, default: Sp
     elif entry.is_partition:
         value = F.col(PATH_VALUES)[str(column.column_id)].cast(kind)
     else:
-        name = entry.source_name.replace("`", "``")
-        value = from_stored(_shaped(frame[f"`{name}`"], column, entry), column.data_type)
+        value = from_stored(_shaped(frame[quote_for_spark(entry.source_name)], column, entry), column.data_type)
     return value.alias(column.name)
 
 

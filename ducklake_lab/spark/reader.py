@@ -29,6 +29,7 @@ from ducklake_lab.errors import DataFileError
 from ducklake_lab.files.parts import of_other_types, under_other_names, with_structs
 from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
 from ducklake_lab.model.positions import Positions
+from ducklake_lab.model.quoting import quote_for_spark
 from ducklake_lab.model.staged import (
     FILE_ID,
     FILE_INDEX,
@@ -253,7 +254,7 @@ def _scan(
     if positions:
         deleted = _is_deleted(F.col(_WORDS), F.col(_INDEX))
         frame = frame.where(deleted if keep_deleted else ~deleted)
-    columns = [F.col(_quoted(column.name)) for column in plan.columns]
+    columns = [F.col(quote_for_spark(column.name)) for column in plan.columns]
     if virtual:
         row_id = F.coalesce(_STORED_ROW_ID, F.col(_FIRST_ROW_ID) + F.col(_INDEX))
         snapshot = F.coalesce(SNAPSHOT_ID, _STORED_SNAPSHOT, _BEGIN_SNAPSHOT)
@@ -295,7 +296,7 @@ def _output(column: Column, names: Mapping[int, str], frame: DataFrame) -> Spark
     name = names.get(column.column_id)
     if name is None:
         return _default(column).alias(column.name)
-    return from_stored(frame[_quoted(name)], column.data_type).alias(column.name)
+    return from_stored(frame[quote_for_spark(name)], column.data_type).alias(column.name)
 
 
 def _computed(plan: ScanPlan, absent: tuple[int, ...]) -> bool:
@@ -434,7 +435,3 @@ def _union(spark: SparkSession, plan: ScanPlan, parts: Sequence[DataFrame], virt
     fields = [T.StructField(c.name, spark_type(c.data_type)) for c in plan.columns]
     fields += [T.StructField(name, T.LongType()) for name in VIRTUAL_COLUMNS] if virtual else []
     return spark.createDataFrame([], T.StructType(fields))
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

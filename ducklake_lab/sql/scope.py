@@ -336,3 +336,10 @@ def _unknown(names: list[str], parts: Sequence[exp.Identifier], scope: Scope) ->
     subject = f"{tables[0]} has" if len(tables) == 1 else f"Neither {' nor '.join(tables)} has"
     article = "no" if len(tables) == 1 else "a"
     return bind_error(f'{subject} {article} column "{names[0]}"', parts[0], did_you_mean(names[0], candidates))
+
+
+def ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
+    """Yields the nodes above a node, its parent first."""
+    while node.parent is not None:
+        node = node.parent
+        yield node

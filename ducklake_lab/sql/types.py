@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from ducklake_lab.errors import BindError, DuckLakeError, SqlSyntaxError, UnsupportedFeatureError
+from ducklake_lab.model.quoting import quote_for_spark
 from ducklake_lab.model.types import IN_DUCKDB, ON_SPARK, DataType
 from ducklake_lab.sql.dialect import DuckLakeSql
 
@@ -87,9 +88,6 @@ _SIZES = {
 }
 #: Types whose size has no effect.
 _TAKE_SIZES = ("varchar", "geometry", "interval")
-
-#: Largest value of the unsigned types that Spark keeps in a wider signed type.
-UNSIGNED_MAXIMUM = {"uint8": 2**8 - 1, "uint16": 2**16 - 1, "uint32": 2**32 - 1, "uint64": 2**64 - 1}
 
 
 def from_sqlglot(kind: exp.DataType) -> DataType:
@@ -176,7 +174,7 @@ def spark_type(kind: DataType) -> str:
         UnsupportedFeatureError: Spark has no such type here.
     """
     if kind.name == "struct":
-        fields = ", ".join(f"{spark_identifier(name)}: {spark_type(child)}" for name, child in kind.children)
+        fields = ", ".join(f"{quote_for_spark(name)}: {spark_type(child)}" for name, child in kind.children)
         return f"STRUCT<{fields}>"
     if kind.name == "list":
         return f"ARRAY<{spark_type(kind.children[0][1])}>"
@@ -187,11 +185,6 @@ def spark_type(kind: DataType) -> str:
     if kind.name not in ON_SPARK:
         raise UnsupportedFeatureError(f"Values of type {kind.sql()} are not supported on Spark yet.")
     return ON_SPARK[kind.name]
-
-
-def spark_identifier(name: str) -> str:
-    """Returns a name quoted for Spark SQL."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _text(kind: exp.Expr) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ducklake_lab.engine.turn import acting_for
 from ducklake_lab.errors import DuckLakeError, UnsupportedFeatureError, UsageError
+from ducklake_lab.model.quoting import quote_for_spark
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.spark_tables import (
     calls,
@@ -61,7 +62,7 @@ def _rows(parts: Parts, request: Request) -> DataFrame:
     if "metadata" not in token and "view" not in token:
         return reading.scan(parts, request)
     frame = metadata_tables.frame(parts, token) if "metadata" in token else describing.view_rows(parts, token)
-    return frame.select(*("`" + name.replace("`", "``") + "`" for name in request["columns"]))
+    return frame.select(*map(quote_for_spark, request["columns"]))
 
 
 def describe_error(error: BaseException, operation: str) -> tuple[str, str]:

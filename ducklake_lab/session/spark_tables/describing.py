@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.entries import Column, Table
-from ducklake_lab.model.quoting import quoted_path
+from ducklake_lab.model.quoting import quote_for_spark, quoted_path
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.model.transforms import Bucket, parse_transform
 from ducklake_lab.session.spark_tables import metadata_tables
@@ -68,7 +68,7 @@ def _described(
     return {
         "token": token,
         "name": quoted_path(parts.alias, token["schema"], table.name),
-        "path": ".".join("`" + part.replace("`", "``") + "`" for part in (parts.alias, *namespace, table.name)),
+        "path": ".".join(quote_for_spark(part) for part in (parts.alias, *namespace, table.name)),
         "columns": [
             {
                 "name": column.name,

@@ -22,6 +22,7 @@ from ducklake_lab.model.predicates import (
     Predicate,
     StartsWith,
 )
+from ducklake_lab.model.quoting import quote_for_spark
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.spark_tables.parts import Parts, Request
@@ -51,7 +52,7 @@ def scan(parts: Parts, request: Request) -> DataFrame:
     virtual = any(name in VIRTUAL_COLUMNS and table.column(name) is None for name in columns)
     with parts.engine.running() as spark:
         frame = Scan(plan, virtual).frame(spark)
-        return frame.select(*("`" + name.replace("`", "``") + "`" for name in columns))
+        return frame.select(*map(quote_for_spark, columns))
 
 
 def table_of(parts: Parts, token: Request) -> tuple[CatalogState, Table]:

@@ -12,7 +12,7 @@ from typing import Protocol
 from ducklake_lab.errors import BindError, SqlError, UsageError, did_you_mean
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.quoting import quote_identifier
-from ducklake_lab.model.types import IN_DUCKDB, DataType
+from ducklake_lab.model.types import IN_DUCKDB, DataType, flat
 from ducklake_lab.session.uploads import fitting
 from ducklake_lab.session.uploads.form import Form
 from ducklake_lab.session.uploads.guessing import Ask
@@ -231,3 +231,8 @@ def clean_name(name: str, taken: set[str], words: frozenset[str]) -> str:
         found = f"{plain}_{number}"
     taken.add(found)
     return found
+
+
+def type_or_text(kind: str) -> DataType:
+    """Returns the type of DuckDB's name for it; VARCHAR for one that no table of a lake has."""
+    return type_or_none(kind) or flat("varchar")

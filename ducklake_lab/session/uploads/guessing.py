@@ -20,7 +20,6 @@ _FIRST = 1000
 #: Digits that a DOUBLE always keeps.
 _DOUBLE_DIGITS = 15
 _MOST_DIGITS = 38
-_BIGINT = 18
 _EXAMPLES = 3
 #: Texts that DuckDB casts to DATE and similar types; a longer fraction would be cut.
 _CLOCK = r"[0-9]{1,2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,FRACTION}0*)?)?"

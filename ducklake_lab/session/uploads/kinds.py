@@ -9,9 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 
 from ducklake_lab.model.quoting import quote_text
-from ducklake_lab.model.types import DataType, flat
 from ducklake_lab.session.uploads import json_files
-from ducklake_lab.session.uploads.columns import Part, UploadedColumn
+from ducklake_lab.session.uploads.columns import Part, UploadedColumn, type_or_text
 from ducklake_lab.session.uploads.csv_files import CsvFiles, saying_lines, unique_names
 from ducklake_lab.session.uploads.excel import read_sheets
 from ducklake_lab.session.uploads.files import File
@@ -19,7 +18,6 @@ from ducklake_lab.session.uploads.form import Form
 from ducklake_lab.session.uploads.guessing import Ask, Guess, digits_of, guess, guess_numbers
 from ducklake_lab.session.uploads.parts import misfit_in, rows_counted
 from ducklake_lab.session.uploads.texts import text_of
-from ducklake_lab.sql.types import type_or_none
 
 #: The name of the Excel rows in SQL.
 SHEET = "uploaded_sheet"
@@ -110,7 +108,7 @@ class JsonRows:
                 self.found.append(UploadedColumn(name, name, name, None, one.type, one.format, one.note))
                 continue
             note = "text within: DOUBLE would lose digits" if read != kind else ""
-            self.found.append(UploadedColumn(name, name, name, _known(read), read, None, note))
+            self.found.append(UploadedColumn(name, name, name, type_or_text(read), read, None, note))
         self.parts = [Part(self._of(self._paths), {column.source: column.kind for column in self.found})]
         self.counts = rows_counted(ask, self.parts)
 
@@ -163,7 +161,3 @@ class JsonRows:
 
     def first_misfit(self, _part: Part, misfits: str, value: str) -> tuple[str, list[str]] | None:
         return misfit_in(self._ask, self._of, self._paths, self._names, misfits, value)
-
-
-def _known(kind: str) -> DataType:
-    return type_or_none(kind) or flat("varchar")

@@ -15,13 +15,12 @@ from ducklake_lab.errors import DataFileError, SqlError, UnsupportedFeatureError
 from ducklake_lab.model.nanoseconds import nanoseconds_beside, nanoseconds_in
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import FLOATS, INTEGERS, TIMESTAMPS, DataType, flat
-from ducklake_lab.session.uploads.columns import Part, UploadedColumn
+from ducklake_lab.session.uploads.columns import Part, UploadedColumn, type_or_text
 from ducklake_lab.session.uploads.files import File
 from ducklake_lab.session.uploads.fitting import digits, widens
 from ducklake_lab.session.uploads.form import Form
 from ducklake_lab.session.uploads.guessing import Ask
 from ducklake_lab.session.uploads.parts import misfit_in, rows_counted
-from ducklake_lab.sql.types import type_or_none
 
 _MOST_DIGITS = 38
 #: Signed integers; Parquet has none with 128 bits.
@@ -74,7 +73,7 @@ class ParquetRows:
         ]
         for at, kind in enumerate(own):
             if kind is not None:
-                kinds[at][name] = _known(kind)
+                kinds[at][name] = type_or_text(kind)
         lacking = [file for group, kind in zip(self._groups, own, strict=True) if kind is None for file in group]
         there = [at for at, kind in enumerate(own) if kind is not None]
         found, clash, empty = self._common(name, [(at, str(own[at])) for at in there])
@@ -87,7 +86,7 @@ class ParquetRows:
                 files = [file for at in there if own[at] == kind for file in self._groups[at]]
                 shown = str(kind) if len(str(kind)) <= _SHOWN else "other fields"
                 note.append(f"{shown} in {self._shown(files)}")
-        return UploadedColumn(name, name, name, _known(found), found, None, "; ".join(note), clash)
+        return UploadedColumn(name, name, name, type_or_text(found), found, None, "; ".join(note), clash)
 
     def _common(self, name: str, own: Sequence[tuple[int, str]]) -> tuple[str, str, set[int]]:
         """Returns the common SQL type, the reason why there is none, and the groups of files without values."""
@@ -96,7 +95,7 @@ class ParquetRows:
         for at, kind in own[1:]:
             if kind == found:
                 continue
-            both = common(_known(found), _known(kind))
+            both = common(type_or_text(found), type_or_text(kind))
             if both is not None:
                 found = both.sql()
             elif self._is_empty(name, at):
@@ -244,7 +243,3 @@ def _read(paths: Sequence[str]) -> str:
 
 def _read_literals(literals: Sequence[str]) -> str:
     return f"read_parquet([{', '.join(literals)}])"
-
-
-def _known(kind: str) -> DataType:
-    return type_or_none(kind) or flat("varchar")

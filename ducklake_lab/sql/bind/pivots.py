@@ -17,6 +17,7 @@ from ducklake_lab.errors import SqlError, UnsupportedFeatureError
 from ducklake_lab.sql.bind.item_names import output_name
 from ducklake_lab.sql.bind.unpivots import CELL, NAME, VALUE, Unpivoted, parts_of
 from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.scope import ancestors
 
 #: Columns that a PIVOT makes, at most: a lake's view may list any number of values.
 _MOST_COLUMNS = 2000
@@ -174,7 +175,7 @@ def _found(pivot: exp.Pivot, field: exp.Expr, texts: Texts, limit: int) -> list[
     query.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Literal.number(1))]))
     query = query.limit(limit, copy=False)
     root = pivot.root()
-    for above in _above(pivot):
+    for above in ancestors(pivot):
         if isinstance(above, exp.With) or (above is not root and above.args.get("with_")):
             raise _refused("PIVOT without IN (…) inside of WITH")
     if root.args.get("with_"):
@@ -183,12 +184,6 @@ def _found(pivot: exp.Pivot, field: exp.Expr, texts: Texts, limit: int) -> list[
     if not values:
         raise _refused("PIVOT without IN (…) over a column without values")
     return values
-
-
-def _above(node: exp.Expr) -> Iterator[exp.Expr]:
-    while node.parent is not None:
-        node = node.parent
-        yield node
 
 
 def _values(field: exp.Expr) -> list[tuple[exp.Expr, str]]:

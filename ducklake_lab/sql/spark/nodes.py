@@ -47,10 +47,6 @@ def case(condition: exp.Expr, then: exp.Expr, otherwise: exp.Expr | None = None)
     return exp.Case(ifs=[exp.If(this=condition, true=then)], default=otherwise)
 
 
-def negate(node: exp.Expr) -> exp.Expr:
-    return exp.Not(this=exp.Paren(this=node))
-
-
 def is_null(node: exp.Expr) -> exp.Expr:
     return exp.Is(this=paren(node), expression=exp.Null())
 

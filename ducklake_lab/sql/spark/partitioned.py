@@ -19,7 +19,7 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.notes import Output, notes
 from ducklake_lab.sql.spark.comparing import check_collation, check_equal, is_collated
-from ducklake_lab.sql.spark.nodes import as_column, call, columns_of, number, text
+from ducklake_lab.sql.spark.nodes import as_column, call, columns_of, number, text, typed_column
 from ducklake_lab.sql.spark.stability import is_volatile
 from ducklake_lab.sql.spark.translating import Translating
 from ducklake_lab.sql.spark.typing import aggregate, moment
@@ -85,11 +85,11 @@ class _Lifting:
         """Returns the column of an expression without windows."""
         for other, name, kind in self.columns:
             if other == node:
-                return _column(name, kind)
+                return typed_column(name, kind)
         kind = self.translation.argument_type(node)
         name = f"_ducklake_c{len(self.columns)}"
         self.columns.append((node.copy(), name, DataType("int32") if kind == NULL else kind))
-        return _column(name, self.columns[-1][2])
+        return typed_column(name, self.columns[-1][2])
 
     def item(self, node: exp.Expr) -> exp.Expr:
         """Returns a column of the query, or a key of its order."""
@@ -126,7 +126,7 @@ class _Lifting:
             return result
         kind = self.translation.argument_type(node)
         self._check(node, kind)
-        column = _column(f"_ducklake_w{len(self.of_windows)}", kind)
+        column = typed_column(f"_ducklake_w{len(self.of_windows)}", kind)
         self.of_windows[node] = column, result
         return column.copy()
 
@@ -202,7 +202,7 @@ def _distinct(translation: Translating, node: exp.Select) -> exp.Select:
     names = [f"_ducklake_d{place}" for place in range(len(shown))]
     kinds = [translation.type_of(value) for value, _ in shown]
     called = zip(names, kinds, (name for _, name in shown), strict=True)
-    outer.set("expressions", [as_column(_column(own, kind), name) for own, kind, name in called])
+    outer.set("expressions", [as_column(typed_column(own, kind), name) for own, kind, name in called])
     inner.set("expressions", [as_column(value.copy(), own) for own, (value, _) in zip(names, shown, strict=True)])
     notes(inner).outputs = tuple(Output(name, kind) for name, kind in zip(names, kinds, strict=True))
     notes(outer).outputs = notes(node).outputs
@@ -252,13 +252,13 @@ def _stage(
         f"(SELECT list(r) FROM (SELECT struct_pack({', '.join(values)}) AS r FROM "
         f'(SELECT {unpacked} FROM (SELECT unnest("{argument(0)}") AS u))))'
     )
-    packed = [part for name, _ in fields for part in (text(name), _column(name, None))]
+    packed = [part for name, _ in fields for part in (text(name), typed_column(name, None))]
     collected = as_column(call("collect_list", call("named_struct", *packed)), "_ducklake_l")
     grouped = exp.select(collected).from_(rows)
     if keys:
         grouped = grouped.group_by(*(key.copy() for key in keys))
     result = result_type(sql, (kind,), translation.settings)
-    made = translation.of_worker(sql, (kind,), result, [_column("_ducklake_l", None)])
+    made = translation.of_worker(sql, (kind,), result, [typed_column("_ducklake_l", None)])
     back = exp.select(call("inline", made)).from_(exp.Subquery(this=grouped, alias=_alias("_ducklake_g")))
     return exp.Subquery(this=back, alias=_alias("_ducklake_q"))
 
@@ -269,9 +269,3 @@ def _sql(window: exp.Window) -> str:
 
 def _alias(name: str) -> exp.TableAlias:
     return exp.TableAlias(this=exp.to_identifier(name, quoted=True))
-
-
-def _column(name: str, kind: DataType | None) -> exp.Column:
-    column = exp.column(exp.to_identifier(name, quoted=True))
-    notes(column).set_type(kind)
-    return column

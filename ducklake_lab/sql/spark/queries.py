@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
@@ -13,6 +13,7 @@ from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.sql.bind.from_clause import is_comma
 from ducklake_lab.sql.bind.star_expansion import has_star
 from ducklake_lab.sql.notes import Output, notes
+from ducklake_lab.sql.scope import ancestors
 from ducklake_lab.sql.spark import unnesting
 from ducklake_lab.sql.spark.comparing import named
 from ducklake_lab.sql.spark.grouping_sets import at_position, group_alone, has_total, keys_of, one_group
@@ -266,7 +267,7 @@ def _with_total(node: exp.Select, type_of: TypeOf) -> exp.Select:
     def total(part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Anonymous) and part.name.lower() in ("grouping", "grouping_id"):
             return number(2 ** len(part.expressions) - 1)
-        if part in kinds and not any(aggregate(above) for above in _above(part)):
+        if part in kinds and not any(aggregate(above) for above in ancestors(part)):
             kind = kinds[part]
             return exp.Cast(this=exp.Null(), to=to_sqlglot(kind)) if kind not in (None, NULL) else exp.Null()
         return part
@@ -291,12 +292,6 @@ def _with_total(node: exp.Select, type_of: TypeOf) -> exp.Select:
         return either
 
     return _around(node, type_of, both)
-
-
-def _above(node: exp.Expr) -> Iterator[exp.Expr]:
-    while node.parent is not None:
-        node = node.parent
-        yield node
 
 
 def _around(node: exp.Select, type_of: TypeOf, build: Callable[[exp.Select], exp.Expr]) -> exp.Select:
