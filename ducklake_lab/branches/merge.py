@@ -64,6 +64,11 @@ class _Base:
     first_rows: Mapping[int, int]
 
 
+def branch_words(name: str) -> Words:
+    """Return the words of the merge of a branch."""
+    return Words(f'the branch "{name}"', "ours", "theirs", f'come from the branch "{name}"', _REASONS)
+
+
 class BranchMerge:
     """The merge of a branch into a transaction on the lake that it began on.
 
@@ -89,9 +94,7 @@ class BranchMerge:
         self._lake = lake
         self._branch = branch
         self._engines = engines
-        self._words = Words(
-            f'the branch "{branch.name}"', "ours", "theirs", f'come from the branch "{branch.name}"', _REASONS
-        )
+        self._words = branch_words(branch.name)
         self.conflicts = Unsettled()
         with (parent or transaction.lake).connect() as connection:
             self._merged = registry.read_merged(connection, branch)
@@ -105,14 +108,14 @@ class BranchMerge:
     def _parted(self) -> _Base:
         branch, lake = self._branch, self._lake
         with lake.connect() as connection:
-            began = _state(lake, connection, branch.snapshot_id, f'on the branch "{branch.name}"')
+            began = state_of(lake, connection, branch.snapshot_id, f'on the branch "{branch.name}"')
             theirs = began
             if self.since != branch.snapshot_id:
-                theirs = _state(lake, connection, self.since, f'on the branch "{branch.name}"')
+                theirs = state_of(lake, connection, self.since, f'on the branch "{branch.name}"')
             rows = registry.first_row_ids(connection)
         ours = self._transaction.lake
         with ours.connect() as connection:
-            base = _state(ours, connection, branch.snapshot_id, f"in the lake {ours.alias}")
+            base = state_of(ours, connection, branch.snapshot_id, f"in the lake {ours.alias}")
         if began.snapshot.snapshot_time != base.snapshot.snapshot_time:
             raise UsageError(
                 f'The branch "{branch.name}" did not begin on {ours.title}; switch to the lake that it began on.'
@@ -129,7 +132,7 @@ class BranchMerge:
         with ExitStack() as stack:
             merge, arrivals = self._plan(on_conflict, stack)
             if self.conflicts.total:
-                raise _conflict_error(self._branch, self.conflicts)
+                raise conflict_error(f"{self._words.start} is not merged", self.conflicts)
             transaction = self._transaction
             merge.stage(lambda table: bring_table(transaction, self._lake, self._tip, table, self._engines))
             stage_arrivals(transaction, arrivals, self._engines)
@@ -204,7 +207,7 @@ class BranchMerge:
         """The ids of a table's columns and rows on both sides."""
         table_id = theirs.table_id
         with self._lake.connect() as connection:
-            shared = _last_column_id(connection, table_id, self._branch.snapshot_id)
+            shared = last_column_id(connection, table_id, self._branch.snapshot_id)
         columns = [*theirs.all_columns(), *self._base.theirs.tables[table_id].all_columns()]
         if not self._is_first and any(column.column_id > shared for column in columns):
             raise UnsupportedFeatureError(
@@ -238,14 +241,19 @@ def _shared(state: CatalogState, first_id: int) -> CatalogState:
     )
 
 
-def _last_column_id(connection: sa.Connection, table_id: int, snapshot_id: int) -> int:
+def last_column_id(connection: sa.Connection, table_id: int, snapshot_id: int) -> int:
     """The highest column id that a table had up to a snapshot."""
     c = t.column
     query = sa.select(sa.func.max(c.c.column_id)).where(c.c.table_id == table_id, c.c.begin_snapshot <= snapshot_id)
     return connection.scalar(query) or 0
 
 
-def _state(lake: Lake, connection: sa.Connection, snapshot_id: int, where: str) -> CatalogState:
+def state_of(lake: Lake, connection: sa.Connection, snapshot_id: int, where: str) -> CatalogState:
+    """Return the entries of a snapshot with which a branch is compared.
+
+    Raises:
+        SnapshotNotFoundError: it has expired.
+    """
     try:
         return lake.state(connection, lake.snapshot(connection, snapshot_id))
     except SnapshotNotFoundError:
@@ -255,10 +263,11 @@ def _state(lake: Lake, connection: sa.Connection, snapshot_id: int, where: str) 
         ) from None
 
 
-def _conflict_error(branch: Branch, unsettled: Unsettled) -> MergeConflictError:
+def conflict_error(what: str, unsettled: Unsettled) -> MergeConflictError:
+    """Return the error that lists conflicts with a branch."""
     noun = "conflict" if unsettled.total == 1 else "conflicts"
     return MergeConflictError(
-        f'The branch "{branch.name}" is not merged: {unsettled.total:,} {noun}: {unsettled.named(_NAMED)}. Say '
+        f"{what}: {unsettled.total:,} {noun}: {unsettled.named(_NAMED)}. Say "
         'on_conflict="ours" for what the lake has, or "theirs" for what the branch has.',
         tuple(unsettled),
         unsettled.total,

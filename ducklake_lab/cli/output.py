@@ -91,7 +91,6 @@ def conflicts_text(error: MergeConflictError, *, as_json: bool) -> str:
         return json.dumps(
             {"error": str(error), "total": error.total, "conflicts": listed}, ensure_ascii=False, indent=2
         )
-    lines = [str(error)]
-    for one in error.conflicts[:_SHOWN]:
-        lines.append(f"{one}: {' → '.join(map(values.text, one.versions))}")
+    shown = (f"{one}: {' → '.join(map(values.text, one.versions))}" for one in error.conflicts[:_SHOWN])
+    lines = [str(error), *shown]
     return "\n".join(visible(line) for line in lines)

@@ -48,6 +48,7 @@ class Words:
         theirs: the rule that takes what is merged.
         comes: what an entry or a column does that comes with it, such as "come back".
         reasons: texts of reasons; in some `{0}` stands for a part of a definition.
+        earlier: how rows of theirs came which the lake has under other ids, or not at all.
     """
 
     title: str
@@ -55,6 +56,7 @@ class Words:
     theirs: Rule
     comes: str
     reasons: Mapping[Reason, str]
+    earlier: str = "came with an earlier merge"
 
     @property
     def start(self) -> str:

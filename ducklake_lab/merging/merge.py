@@ -40,6 +40,7 @@ class Line:
 class _Both:
     """A table that is there in all three versions."""
 
+    title: str
     changes: RowChanges
     theirs: Pair
     definition: Definition
@@ -175,7 +176,7 @@ class Merge:
         if self._ids is not None:
             check_types(title, definition.table, (known, ours), self._words)
         operations = changes.find(pair, own, definition, ids, row_ids)
-        self.plan.both.append(_Both(changes, pair, definition, operations))
+        self.plan.both.append(_Both(title, changes, pair, definition, operations))
 
     def _filled(self, changes: RowChanges, theirs: Pair, ours: Pair, known: Table) -> Filled:
         """Count values in columns that the other side dropped.

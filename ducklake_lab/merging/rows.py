@@ -185,7 +185,7 @@ class RowChanges:
         wanted = InMemory(pa.table({"rid": pa.array(sorted(row_ids), pa.int64())})) if row_ids is not None else None
         if self._is_here(change.plan.files, count):
             found, base = self._sides(change, places, None, wanted)
-            if _is_empty(since):
+            if ids.placed and _is_empty(since):
                 # one query reads both sides
                 return self._operations(Versions(found, base, ids.first_new), places, today, files)
             found, base = _in_memory(found, base)
@@ -355,11 +355,11 @@ class RowChanges:
         return Versions(theirs, base, ids.first_new, gone, moved, ids.placed)
 
     def _check_shared(self, base: Rows, first_new: int) -> None:
-        """Raises UnsupportedFeatureError where theirs changed rows that came with an earlier merge."""
+        """Raises UnsupportedFeatureError where theirs changed rows that ours does not have under their row ids."""
         count = base.query(f"SELECT count(*) AS n FROM rows WHERE rid >= {first_new:d}").arrow().column("n")[0].as_py()
         if count:
             raise UnsupportedFeatureError(
-                f"{count:,} rows of {self._title} came with an earlier merge, under other row ids, and {self._words.title} "
+                f"{count:,} rows of {self._title} {self._words.earlier}, under other row ids, and {self._words.title} "
                 "has changed them since; a merge of these is not supported. Change them in the lake."
             )
 

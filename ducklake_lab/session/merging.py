@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 from ducklake_lab.branches.branch import Branch
 from ducklake_lab.branches.making import open_branch
 from ducklake_lab.branches.merge import BranchMerge
+from ducklake_lab.branches.picking import Pick
 from ducklake_lab.branches.rebasing import rebased
 from ducklake_lab.branches.review import Review, review_branch
 from ducklake_lab.diff.lake import LakeDiff, diff_open
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.errors import CommitUnknownError, TransactionError, UnsupportedFeatureError
+from ducklake_lab.errors import CommitUnknownError, TransactionError, UnsupportedFeatureError, UsageError
 from ducklake_lab.files.deletes import restamped
 from ducklake_lab.merging.conflicts import OnConflict
 from ducklake_lab.model.entries import Snapshot
@@ -92,6 +95,49 @@ class Merging:
         ):
             BranchMerge(transaction, opened, branch, self._engine).run(on_conflict)
             return diff_open(lake, transaction.base, changed_sides(transaction), self._engine)
+
+    def cherry_pick(
+        self,
+        name: str,
+        snapshot: int | None = None,
+        rows: Mapping[str, Collection[int]] | None = None,
+        on_conflict: OnConflict = None,
+        message: str | None = None,
+    ) -> Snapshot | None:
+        """Brings the changes of one snapshot of a branch, or of some rows, into the current lake, as a new snapshot.
+
+        Only rows that the lake has, or had, under their row ids are picked: updates, deletions and rows that came back. A merge
+        of the branch later finds them done.
+
+        Args:
+            snapshot: the id of a snapshot of the branch; None for all of its changes.
+            rows: row ids by the names of tables; None for all rows that the snapshot changed.
+            on_conflict, message: as in `merge`.
+
+        Raises:
+            MergeConflictError: both sides changed the same, and no rule settles it; it lists the conflicts.
+            SnapshotNotFoundError: the branch has no such snapshot, or the one before it has expired.
+            UnsupportedFeatureError: the snapshot inserted rows, or changed definitions; nothing is changed.
+            UsageError: neither a snapshot nor rows are given.
+        """
+        if snapshot is None and rows is None:
+            raise UsageError("cherry_pick takes a snapshot of the branch, rows by table, or both; merge brings all.")
+        transactions = self._transactions
+        lake = self._lakes.get()
+
+        def run() -> Snapshot | None:
+            transactions.check_usable()
+            with self._lakes.statement(), open_branch(lake, name) as (opened, branch):
+                with transactions.writing(lake) as transaction:
+                    transaction.is_one_statement = not self._lakes.in_transaction
+                    Pick(transaction, opened, branch, self._engine, snapshot).run(rows, on_conflict)
+                    if transaction.has_changes:
+                        what = f"snapshot {snapshot} of branch {branch.name}" if snapshot is not None else None
+                        default = transaction.message or f"pick of {what or f'rows of branch {branch.name}'}"
+                        transaction.message = default if message is None else message or None
+                return transaction.snapshot
+
+        return until_committed(transactions, run, reads=True)
 
     def rebase(self, name: str, on_conflict: OnConflict = None) -> Branch:
         """Makes a branch begin at the newest snapshot of the current lake, with its changes on top, and returns it.

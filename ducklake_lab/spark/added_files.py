@@ -12,6 +12,7 @@ from pyspark.sql import types as T
 
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.mapping import ColumnMapping, NameMapping
+from ducklake_lab.model.quoting import quote_for_spark
 from ducklake_lab.scan.footers import file_schemas
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.spark.types import cut, from_stored, spark_type, stored_type
