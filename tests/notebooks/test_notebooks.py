@@ -16,7 +16,7 @@ from tests.notebooks.running import execute, execute_file, text_of
 pytestmark = pytest.mark.sampled(4, "executed notebooks")
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
-NAMES = ("time_travel", "undo", "who_broke_the_report", "spark_pipelines", "lake_health", "beside_duckdb")
+NAMES = ("time_travel", "undo", "who_broke_the_report", "fix_it_on_a_branch", "spark_pipelines", "lake_health", "beside_duckdb")
 
 Shown = Callable[[str], str]
 
@@ -113,3 +113,13 @@ def test_who_broke_the_report_is_answered_and_taken_back(tmp_path: Path) -> None
     assert "2,000 updated 7,100 unchanged 2,000 cells changed" in shown("preview")
     assert "1 snapshot · reverted" in shown("revert")
     assert "wrong bigint converted bigint renamed bigint 0 1000 3000" in shown("proof")
+
+
+def test_a_branch_is_reviewed_and_merged(tmp_path: Path) -> None:
+    shown = run("fix_it_on_a_branch", tmp_path)
+    assert "12 rows changed" in shown("fix") and "snapshot orders#fix-amounts 2" in shown("fix")
+    assert "main.orders 500 amount -1.00 17.00 0.00 changed on both sides" in shown("review")
+    assert "30 inserted, 11 updated" in shown("preview")
+    assert "1 branch · merged" in shown("merge")
+    assert re.search(r"wrong bigint orders bigint bens decimal\(10,2\) 0 3130 17\.00 1 row", shown("proof"))
+    assert "merge of branch fix-amounts: amounts below zero were never paid; orders that were left out" in shown("history")
