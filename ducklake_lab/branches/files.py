@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -55,6 +55,7 @@ def take_over_files(
         CatalogError: a path leads out of the data path.
     """
     files: dict[str, str] = {}
+    places: dict[tuple[str, str], str] = {}
     for table, key in ((t.data_file, t.data_file.c.data_file_id), (t.delete_file, t.delete_file.c.delete_file_id)):
         columns = sa.select(key, table.c.table_id, table.c.path, table.c.path_is_relative)
         for file_id, table_id, path, is_relative in target.execute(columns).all():
@@ -64,22 +65,38 @@ def take_over_files(
             # several deletion vectors share one file
             name = path if is_relative else _own_name(file_id, path)
             source = paths.resolve(folder.source, path, is_relative)
-            if not is_same_store(source, target_path):
-                raise UnsupportedFeatureError(
-                    f"A branch of a lake with a file elsewhere is not supported: {source} is not in the same store as its data."
-                )
             files[folder.target + name] = source
+            places[source.rpartition("/")[0], (folder.target + name).rpartition("/")[0]] = source
             if not is_relative:
                 target.execute(table.update().where(key == file_id).values(path=name, path_is_relative=True))
-    for path in files:
-        if not is_below(path, target_path, real=str):
-            raise CatalogError(f"The catalog names the file {path}, outside of the data path; a branch cannot take it.")
+    _check_places(files, places, target_path)
     _storage.duplicate_all(files, link=not copy)
     if copy:
         sizes = _storage.sizes(files.values())
         fault = fault_of({path: sizes[source] for path, source in files.items()}, _storage.sizes(files))
         if fault is not None:
             raise DataFileError(f"A copy is not as it was written: {fault}; branch again.")
+
+
+def _check_places(files: Iterable[str], places: Mapping[tuple[str, str], str], target_path: str) -> None:
+    """Check that files come from the same store, and go below the branch's data path; many of them share folders.
+
+    Args:
+        places: a source for each pair of folders, of the sources and the files.
+    """
+    for (_, folder), source in places.items():
+        if not is_same_store(source, target_path):
+            raise UnsupportedFeatureError(
+                f"A branch of a lake with a file elsewhere is not supported: {source} is not in the same store as its data."
+            )
+        # a name that is no folder above, nor the folder itself, is below if its folder is
+        if not is_below(f"{folder}/file", target_path, real=str):
+            raise CatalogError(
+                f"The catalog names files in {folder}, outside of the data path; a branch cannot take them."
+            )
+    for path in files:
+        if path.endswith(("/", "/.", "/..")):
+            raise CatalogError(f"The catalog names the file {path}, which is a folder; a branch cannot take it.")
 
 
 def _own_name(file_id: int, path: str) -> str:
