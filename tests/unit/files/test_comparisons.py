@@ -54,5 +54,5 @@ def test_where_comparisons_run(
         session.sql("CALL lake.set_option('data_inlining_row_limit', 0)")
         session.sql(statements)
         place = session._lakes.parse("t")
-        relation = query_of(session._sources.scan(place.lake, place.state, place.table()), "scan")
+        relation = query_of(session._sources.scans.plan(place.lake, place.state, place.table()), "scan")
         assert ("CASE WHEN" in relation.sql) == stays_above

@@ -19,7 +19,7 @@ def test_a_scan_is_planned_with_the_rows_of_its_files(tmp_path: Path, inserts: i
         for _ in range(inserts):
             session.sql("INSERT INTO t FROM range(4321)")
         place = session._lakes.parse("t")
-        relation = query_of(session._sources.scan(place.lake, place.state, place.table()), "scan")
+        relation = query_of(session._sources.scans.plan(place.lake, place.state, place.table()), "scan")
     with duckdb.connect() as connection:
         for name, rows in relation.tables.items():
             connection.register(name, rows)
