@@ -130,6 +130,9 @@ def test_a_browser_pages_through_what_is_chosen(diff: Diff) -> None:
 def test_what_a_notebook_gets(diff: Diff, session: dl.Session) -> None:
     found, _ = live(diff)
     assert found["text/plain"] == repr(diff)
-    assert re.match(r'<div id="ducklake-[0-9a-f]{12}"><style>', found["text/html"])
-    start = session.current_snapshot().snapshot_id
-    assert live(session.table("t").diff(start)) is None
+    mounted = r'<div id="ducklake-[0-9a-f]{12}"><style>'
+    assert re.match(mounted, found["text/html"])
+    empty = session.table("t").diff(session.current_snapshot().snapshot_id)
+    found, _ = live(empty)
+    assert found["text/plain"] == repr(empty)
+    assert not re.match(mounted, found["text/html"])
