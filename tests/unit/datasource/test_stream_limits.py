@@ -15,6 +15,8 @@ from tests.unit.datasource.lakes import SourceLake
 
 streaming = pytest.importorskip("pyspark.sql.streaming.datasource")
 
+pytestmark = pytest.mark.sampled(3)
+
 
 @pytest.fixture
 def lake(tmp_path: Path) -> SourceLake:

@@ -12,6 +12,8 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.widgets.diff_text import text
 
+pytestmark = pytest.mark.sampled(3)
+
 GROUPED = "SELECT g, count(*) AS n, sum(x) AS total, max(note) AS note FROM t GROUP BY ALL"
 
 

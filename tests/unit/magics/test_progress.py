@@ -13,6 +13,8 @@ from ducklake_lab.duckdb.stopping import on_interrupt
 from ducklake_lab.magics.progress import describe
 from ducklake_lab.spark.progress import Progress, StageInputs
 
+pytestmark = pytest.mark.sampled(2)
+
 
 @pytest.mark.parametrize(
     ("state", "starting", "text"),

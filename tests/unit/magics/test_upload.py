@@ -14,6 +14,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import ducklake_lab
 
+pytestmark = pytest.mark.sampled(3)
+
 Upload = Callable[[str], Any]
 FILES = {
     "plain.csv": b"a,b\n1,x\n",

@@ -13,6 +13,8 @@ import ducklake_lab as dl
 from ducklake_lab.widgets.result import summary
 from ducklake_lab.widgets.summary import of_session
 
+pytestmark = pytest.mark.sampled(3)
+
 QUERIES = (
     "FROM t ORDER BY i",
     "SELECT count(*), min(i), max(i) FROM t",

@@ -10,6 +10,8 @@ import pytest
 
 import ducklake_lab as dl
 
+pytestmark = pytest.mark.sampled(3)
+
 
 @pytest.fixture
 def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session]:

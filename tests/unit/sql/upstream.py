@@ -73,10 +73,13 @@ def sources() -> dict[tuple[str, str], str]:
     folder = Path(sqlglot.__file__).parent
     for path in (folder / "parser.py", folder / "parsers" / "duckdb.py"):
         text = path.read_text(encoding="utf-8")
+        lines = text.splitlines()
         for owner in ast.parse(text).body:
             for method in owner.body if isinstance(owner, ast.ClassDef) else ():
                 if isinstance(method, ast.FunctionDef):
-                    found[owner.name, method.name] = ast.get_source_segment(text, method) or ""
+                    # ast.get_source_segment divides the whole text into lines each time
+                    source = "\n".join(lines[method.lineno - 1 : method.end_lineno])
+                    found[owner.name, method.name] = source.lstrip()
     return found
 
 

@@ -10,6 +10,8 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.duckdb.canonical import is_one
 
+pytestmark = pytest.mark.sampled(3)
+
 _MADE = (
     "CREATE SCHEMA s; CREATE TABLE t AS SELECT i AS a, 'x' || i AS b FROM range(20) r(i); "
     "CREATE TABLE s.t AS SELECT 7 AS a, {'f': 1} AS st; CREATE TABLE u AS SELECT 1 AS a, 2.5 AS c; "

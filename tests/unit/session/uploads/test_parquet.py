@@ -16,6 +16,8 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.errors import SqlError, UnsupportedFeatureError
 
+pytestmark = pytest.mark.sampled(3)
+
 LONG = 2**53 + 1
 AT = datetime(2024, 1, 1, 5)
 
