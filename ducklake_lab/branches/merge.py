@@ -21,7 +21,7 @@ from ducklake_lab.merging.column_ids import ColumnIds
 from ducklake_lab.merging.conflicts import OnConflict, Reason, Rules, Unsettled, Words
 from ducklake_lab.merging.entries import changed_entries, titles_of_schemas
 from ducklake_lab.merging.merge import Line, Merge
-from ducklake_lab.merging.rows import RowIds
+from ducklake_lab.merging.sides import RowIds
 from ducklake_lab.model.commit_notes import Merged
 from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.state import CatalogState

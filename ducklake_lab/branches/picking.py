@@ -16,7 +16,7 @@ from ducklake_lab.merging.column_ids import ColumnIds
 from ducklake_lab.merging.conflicts import OnConflict, Rules, Unsettled
 from ducklake_lab.merging.entries import changed_entries, titles_of_schemas
 from ducklake_lab.merging.merge import Line, Merge
-from ducklake_lab.merging.rows import RowIds
+from ducklake_lab.merging.sides import RowIds
 from ducklake_lab.model.entries import Table
 from ducklake_lab.scan.changed_tables import touched_tables
 from ducklake_lab.scan.history import snapshot_before

@@ -15,7 +15,8 @@ from ducklake_lab.errors import EntryExistsError, UnsupportedFeatureError, Usage
 from ducklake_lab.merging.conflicts import Conflict, Reason, Rules, TableRules, Unsettled, Words
 from ducklake_lab.merging.definitions import Definition, Filled, Merging, check_types, types_differ, with_new_keys
 from ducklake_lab.merging.entries import EntryPlan, plan_entries
-from ducklake_lab.merging.rows import Operations, Pair, RowChanges, RowIds, Version
+from ducklake_lab.merging.rows import Operations, RowChanges
+from ducklake_lab.merging.sides import Pair, RowIds, Version
 from ducklake_lab.model.entries import Column, Table, View
 from ducklake_lab.model.quoting import path_title
 from ducklake_lab.model.state import CatalogState

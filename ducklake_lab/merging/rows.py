@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.diff.compute import rows_to_read
 from ducklake_lab.diff.diff_states import with_free_names
 from ducklake_lab.duckdb.casting import has_part
@@ -24,14 +23,13 @@ from ducklake_lab.engine.scans import Scan
 from ducklake_lab.engine.staging import few_rows, stage_deleted, stage_written, target_of
 from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
 from ducklake_lab.merging import versions
-from ducklake_lab.merging.column_ids import ColumnIds
 from ducklake_lab.merging.conflicts import TableRules, Unsettled, Words
 from ducklake_lab.merging.definitions import Definition
+from ducklake_lab.merging.sides import Pair, RowIds, Version
 from ducklake_lab.merging.taking_over import Arrival, take_over, whole_files
 from ducklake_lab.merging.versions import Places, Versions
 from ducklake_lab.model.entries import Column, Table
-from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS, StagedData
-from ducklake_lab.model.state import CatalogState
+from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
 from ducklake_lab.scan.changes import compare
 from ducklake_lab.scan.plan import ChangePlan, ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_scan
@@ -43,48 +41,6 @@ if TYPE_CHECKING:
 #: Types of which Spark's queries keep less than the value.
 _NOT_ON_SPARK = ("timestamp_ns", "variant")
 _NO_IDS = pa.chunked_array([], pa.int64())
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """A table in one state of a lake.
-
-    Attributes:
-        staged: the transaction's changes of its rows, on top of the state.
-    """
-
-    lake: Lake
-    state: CatalogState
-    table: Table
-    staged: StagedData | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A table on one side of a merge.
-
-    Attributes:
-        base: where both sides began.
-        tip: as the side has it.
-    """
-
-    base: Version
-    tip: Version
-
-
-@dataclass(frozen=True, slots=True)
-class RowIds:
-    """Ids of one table's rows and columns on the two sides.
-
-    Attributes:
-        columns: those of columns.
-        first_new: the first row id that theirs gave out; None where both sides have the same ids.
-        placed: the base of theirs is that of ours, whose rows were in the same places of the same files.
-    """
-
-    columns: ColumnIds = field(default_factory=ColumnIds)
-    first_new: int | None = None
-    placed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
