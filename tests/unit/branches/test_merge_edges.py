@@ -236,3 +236,14 @@ def test_a_branch_that_does_not_know_its_new_rows_is_refused(tmp_path: Path, val
                 catalog.execute("INSERT INTO ducklake_metadata (key, value) VALUES (?, ?)", [ROWS, value])
         with pytest.raises(dl.DuckLakeError, match=f"option {ROWS} is"):
             session.merge("fix")
+
+
+def test_a_value_in_a_new_column_of_a_row_that_the_lake_deleted_is_a_conflict(session: dl.Session) -> None:
+    session.sql("DELETE FROM t WHERE i IN (1, 2)")
+    on_branch(session, "ALTER TABLE t ADD COLUMN x INTEGER DEFAULT 4; UPDATE t SET x = 5 WHERE i = 1")
+    with pytest.raises(dl.MergeConflictError) as caught:
+        session.merge("fix")
+    found = [(c.row_id, c.column, c.base, c.ours, c.theirs) for c in caught.value.conflicts]
+    assert found == [(1, None, {"x": 4}, None, {"x": 5})]
+    session.merge("fix", on_conflict="theirs")
+    assert rows(session, "SELECT i, x FROM t WHERE i < 4 ORDER BY i") == [(0, 4), (1, 5), (3, 4)]
