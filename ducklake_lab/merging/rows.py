@@ -202,8 +202,13 @@ class RowChanges:
         """Count the values that a side wrote into columns which the other one dropped, by column id.
 
         A value that a later row has by the column's first default is none of them.
+
+        Args:
+            columns: those columns, and others with fields alone that the other one dropped.
         """
-        change = self._change(pair, pair.tip.table.columns).plan
+        given = {column.column_id: column for column in columns}
+        read = [given.get(column.column_id, column) for column in pair.tip.table.columns]
+        change = self._change(pair, read).plan
         if not change.inserted.files and change.inserted.inlined is None:
             return {}
         spots = {column.column_id: i for i, column in enumerate(pair.tip.table.columns)}

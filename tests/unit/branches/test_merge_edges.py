@@ -247,3 +247,31 @@ def test_a_value_in_a_new_column_of_a_row_that_the_lake_deleted_is_a_conflict(se
     assert found == [(1, None, {"x": 4}, None, {"x": 5})]
     session.merge("fix", on_conflict="theirs")
     assert rows(session, "SELECT i, x FROM t WHERE i < 4 ORDER BY i") == [(0, 4), (1, 5), (3, 4)]
+
+
+@pytest.mark.parametrize("side", ["lake", "branch"])
+def test_a_field_that_one_side_dropped_and_the_other_wrote_is_a_conflict(session: dl.Session, side: str) -> None:
+    session.sql("CREATE TABLE p AS SELECT i AS k, {'a': i, 'b': {'x': i, 'y': 0}} AS s FROM range(20) r(i)")
+    session.branch("more")
+    drop, write = "ALTER TABLE p DROP COLUMN s.b.x", "UPDATE p SET s = {'a': k, 'b': {'x': -1, 'y': 0}} WHERE k = 1"
+    session.sql(drop if side == "lake" else write)
+    on_branch(session, write if side == "lake" else drop, name="more")
+    dropped, filled = ("lake", "branch") if side == "lake" else ("branch", "lake")
+    with pytest.raises(dl.MergeConflictError) as caught:
+        session.merge("more")
+    (found,) = caught.value.conflicts
+    assert found.column == "s"
+    assert f"dropped {'in' if dropped == 'lake' else 'on'} the {dropped}" in found.reason
+    assert "1 values" in str(found.ours if filled == "lake" else found.theirs)
+    session.merge("more", on_conflict="ours")
+    value = {"a": 1, "b": {"y": 0} if side == "lake" else {"x": -1, "y": 0}}
+    assert one(session, "SELECT s FROM p WHERE k = 1") == value
+
+
+def test_a_field_that_one_side_dropped_goes_where_the_other_wrote_another(session: dl.Session) -> None:
+    session.sql("CREATE TABLE p AS SELECT i AS k, {'a': i, 'b': 0} AS s FROM range(20) r(i)")
+    session.branch("more")
+    session.sql("UPDATE p SET s = {'a': 50, 'b': 0} WHERE k = 1")
+    on_branch(session, "ALTER TABLE p DROP COLUMN s.b", name="more")
+    session.merge("more")
+    assert rows(session, "SELECT s FROM p WHERE k < 3 ORDER BY k") == [({"a": 0},), ({"a": 50},), ({"a": 2},)]
