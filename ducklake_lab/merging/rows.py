@@ -324,6 +324,8 @@ class RowChanges:
         inserted = change.plan.inserted
         if not change.forward or not ids.columns.are_same or ids.first_new is None:
             return change, ()
+        if not ids.placed and (change.plan.removed.files or change.plan.removed.inlined is not None):
+            return change, ()  # a new file may hold rows that came with an earlier merge
         found = whole_files(tip.lake, tip.table, merged, inserted, ids.first_new, ids.columns.shared or 0)
         taken = {arrival.file.data_file.data_file_id for arrival in found}
         left = tuple(file for file in inserted.files if file.data_file.data_file_id not in taken)
@@ -355,12 +357,12 @@ class RowChanges:
         shared = versions.row_ids(theirs, base, ids.first_new)
         gone, moved = self._since(since, places, spark, shared)
         if not ids.placed and ids.first_new is not None:
-            self._check_shared(base, ids.first_new)
+            self._check_shared(versions.changed_since(theirs, base, places, ids.first_new))
         return Versions(theirs, base, ids.first_new, gone, moved, ids.placed)
 
-    def _check_shared(self, base: Rows, first_new: int) -> None:
+    def _check_shared(self, changed: Rows) -> None:
         """Raises UnsupportedFeatureError where theirs changed rows that came with an earlier merge."""
-        count = base.query(f"SELECT count(*) AS n FROM rows WHERE rid >= {first_new:d}").arrow().column("n")[0].as_py()
+        count = changed.arrow().column("n")[0].as_py()
         if count:
             raise UnsupportedFeatureError(
                 f"{count:,} rows of {self._title} came with an earlier merge, under other row ids, and {self._words.title} "

@@ -65,6 +65,20 @@ def row_ids(theirs: Rows, base: Rows, first_new: int | None) -> Rows:
     return theirs.query(f"SELECT rid FROM rows{shared} UNION SELECT rid FROM base{shared}", base=base)
 
 
+def changed_since(theirs: Rows, base: Rows, places: Places, first_new: int) -> Rows:
+    """The number `n` of rows that came with an earlier merge and that theirs changed since; others only moved.
+
+    Args:
+        first_new: from which row id on theirs are not ours.
+    """
+    differs = [differs_sql(f"b.c{i}", f"t.c{i}", column.data_type) for i, column in enumerate(places.columns)]
+    return base.query(
+        "SELECT count(*) AS n FROM rows AS b LEFT JOIN theirs AS t ON b.rid = t.rid "
+        f"WHERE b.rid >= {first_new:d} AND (t.rid IS NULL OR {' OR '.join(differs)})",
+        theirs=theirs,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Versions:
     """Versions of the rows that theirs changed.
@@ -175,7 +189,11 @@ def _with_operations(
     open_cells = any_of([f"x{i} AND {settled.cell(i)} IS NULL" for i in places.cells])
     is_taken = any_of([*(f"a{i}" for i in places.cells), *(f"to{i}" for i in places.came)])
     theirs = f"{settled.row} IS NOT DISTINCT FROM 'theirs'"
-    new = "" if first_new is None else f"WHEN rid >= {first_new:d} THEN CASE WHEN in_theirs THEN 'new' END "
+    new = (
+        ""
+        if first_new is None
+        else f"WHEN rid >= {first_new:d} THEN CASE WHEN in_theirs AND NOT in_base THEN 'new' END "
+    )
     operation = (
         f"CASE {new}WHEN (moved AND {settled.row} IS NULL) OR {open_cells} THEN 'conflict' "
         f"WHEN in_theirs AND (in_base OR {is_back}) AND in_ours THEN CASE WHEN {is_taken} THEN 'update' END "

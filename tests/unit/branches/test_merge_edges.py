@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.branches.branch import read_branch
 from ducklake_lab.branches.registry import ROWS
 from tests.unit.branches.test_merging import on_branch, one, rows
 
@@ -59,6 +60,22 @@ def test_conflicts_of_thousands_of_columns_are_counted(session: dl.Session) -> N
     with pytest.raises(dl.MergeConflictError) as caught:
         session.merge("more")
     assert caught.value.total == len(names)
+
+
+def test_rows_that_came_before_may_move(session: dl.Session) -> None:
+    on_branch(session, "INSERT INTO t SELECT i, 0, 1 FROM range(100, 200) r(i)", "DELETE FROM t WHERE i >= 150")
+    session.merge("fix")
+    on_branch(
+        session,
+        "CALL ducklake_rewrite_data_files('lake', delete_threshold => 0)",
+        "INSERT INTO t SELECT i, 0, 1 FROM range(300, 350) r(i)",
+    )
+    session.merge("fix")
+    assert rows(session, "SELECT count(*), count(DISTINCT i), count(DISTINCT rowid) FROM t") == [(120, 120, 120)]
+    assert session.merge("fix") is None
+    on_branch(session, "UPDATE t SET a = 1 WHERE i IN (100, 101)")
+    with pytest.raises(dl.UnsupportedFeatureError, match=r"2 rows of main\.t came with an earlier merge"):
+        session.merge("fix")
 
 
 # Definitions
@@ -155,7 +172,9 @@ def test_entries_that_came_before_and_went_are_refused_until_the_lake_drops_them
     drops = {"main.u": "DROP TABLE u", "main.v": "DROP VIEW v", "main.f": "DROP MACRO f", "s": "DROP SCHEMA s"}
     on_branch(session, *drops.values(), "INSERT INTO t VALUES (100, 1, 1)")
     while drops:
-        with pytest.raises(dl.UnsupportedFeatureError, match=r"came with an earlier merge .* and was dropped") as caught:
+        with pytest.raises(
+            dl.UnsupportedFeatureError, match=r"came with an earlier merge .* and was dropped"
+        ) as caught:
             session.merge("fix")
         session.sql(drops.pop(str(caught.value).partition(" ")[0]))
     session.merge("fix")
@@ -275,3 +294,9 @@ def test_a_field_that_one_side_dropped_goes_where_the_other_wrote_another(sessio
     on_branch(session, "ALTER TABLE p DROP COLUMN s.b", name="more")
     session.merge("more")
     assert rows(session, "SELECT s FROM p WHERE k < 3 ORDER BY k") == [({"a": 0},), ({"a": 50},), ({"a": 2},)]
+
+
+@pytest.mark.parametrize("text", ['{"snapshot": Infinity', '{"snapshot": 1e999', "[" * 100_000, '{"snapshot": null'])
+def test_a_text_that_describes_no_branch_is_none(text: str) -> None:
+    rest = ', "parent": null, "created": "2026-01-01T00:00:00+00:00"}'
+    assert read_branch("fix", text + rest) is None
