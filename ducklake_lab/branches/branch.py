@@ -73,7 +73,7 @@ def read_branch(name: str, text: str) -> Branch | None:
             int(given.get("generation", 0)),
             int(given.get("other", 0)),
         )
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
         return None
     # the text names places on this machine
     names = [name] if parent is None else [name, parent]

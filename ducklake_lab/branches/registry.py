@@ -47,7 +47,7 @@ def read_merged(connection: sa.Connection, branch: Branch) -> MergedUpTo:
     key = MERGED + branch.name.casefold()
     text = connection.scalar(sa.select(m.c.value).where(m.c.scope.is_(None), m.c.key == key))
     own, _, snapshot = str(text or "").rpartition(" ")
-    is_own = own == MergedUpTo.value(branch, 0).rpartition(" ")[0] and snapshot.isdecimal()
+    is_own = own == MergedUpTo.value(branch, 0).rpartition(" ")[0] and re.fullmatch(r"\d{1,18}", snapshot, re.ASCII)
     return MergedUpTo(key, text, int(snapshot) if is_own else None)
 
 

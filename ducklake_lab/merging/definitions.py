@@ -142,9 +142,12 @@ class Merging:
         def three(their: _Value, old: _Value, our: _Value, part: str) -> _Value:
             return self._three(their, old, our, part, name, rule)
 
-        kind, children = three(
-            (theirs.type, theirs.children), (base.type, base.children), (ours.type, ours.children), "type"
-        )
+        if self._loses_fields(theirs, base, ours):
+            kind, children = ours.type, ours.children
+        else:
+            kind, children = three(
+                (theirs.type, theirs.children), (base.type, base.children), (ours.type, ours.children), "type"
+            )
         default, default_type, dialect = three(_default(theirs), _default(base), _default(ours), "default")
         return replace(
             ours,
@@ -158,6 +161,30 @@ class Merging:
             default_value_dialect=dialect,
             comment=three(theirs.comment, base.comment, ours.comment, "comment"),
         )
+
+    def _loses_fields(self, theirs: Column, base: Column, ours: Column) -> bool:
+        """Whether the column keeps our fields, as one side wrote into fields that the other one dropped.
+
+        Notes a conflict where no rule settles it.
+        """
+        in_ours = self._filled.ours.get(ours.column_id, 0)
+        in_theirs = (self._filled.theirs or {}).get(theirs.column_id, 0)
+        if not in_ours and not in_theirs:
+            return False
+        rule = self._rules.of_column(ours.name)
+        if rule is None:
+            reason = Reason.COLUMN_DROPPED if in_ours else Reason.COLUMN_FILLED
+            our, their = (
+                f"{_text(column)}, {filled:,} values" if filled else _text(column)
+                for column, filled in ((ours, in_ours), (theirs, in_theirs))
+            )
+            self._note(ours.name, their, _text(base), our, self._words.reason(reason))
+        elif rule == "theirs" and in_theirs:
+            raise UnsupportedFeatureError(
+                f"A field of column {ours.name} of {self._title} was dropped, and does not come back with "
+                f'{self._words.title}; choose "{self._words.ours}".'
+            )
+        return rule != "theirs"
 
     def _three(
         self, theirs: _Value, base: _Value, ours: _Value, part: str, column: str | None = None, rule: Rule | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.diff.compute import diff_sides
@@ -186,10 +186,13 @@ class Merge:
             known: their table, with our ids.
         """
         dropped = _columns_only_in(ours.base.table, known, ours.tip.table)
+        if self._ids is not None:
+            dropped += _fields_only_in(ours.base.table, known, ours.tip.table)
         in_ours = changes.filled(ours, dropped) if dropped else {}
         if self._ids is None:
             return Filled(in_ours)
         dropped = _columns_only_in(theirs.base.table, ours.tip.table, theirs.tip.table)
+        dropped += _fields_only_in(theirs.base.table, ours.tip.table, theirs.tip.table)
         return Filled(in_ours, changes.filled(theirs, dropped) if dropped else {})
 
     def _goes(self, title: str, base: Table, ours: Table, rules: TableRules) -> bool:
@@ -270,3 +273,19 @@ def _columns_only_in(one: Table, other: Table, also: Table) -> list[Column]:
     kept = {column.column_id for column in other.columns}
     gone = {column.column_id for column in one.columns} - kept
     return [column for column in also.columns if column.column_id in gone]
+
+
+def _fields_only_in(one: Table, other: Table, also: Table) -> list[Column]:
+    """The columns of a table, as a third version has them, with the fields alone that another version lacks."""
+    kept = {column.column_id for column in other.columns}
+    gone = {part.column_id for part in one.all_columns()} - {part.column_id for part in other.all_columns()}
+    fields = (_with_fields(column, gone) for column in also.columns if column.column_id in kept)
+    return [column for column in fields if column is not None]
+
+
+def _with_fields(column: Column, ids: Collection[int]) -> Column | None:
+    if column.column_id in ids:
+        return column
+    children = tuple(part for child in column.children if (part := _with_fields(child, ids)) is not None)
+    # a map has a key and a value
+    return None if not children else column if column.type == "map" else replace(column, children=children)

@@ -159,8 +159,13 @@ class RowChanges:
         """Count the values that a side wrote into columns which the other one dropped, by column id.
 
         A value that a later row has by the column's first default is none of them.
+
+        Args:
+            columns: those columns, and others with fields alone that the other one dropped.
         """
-        change = self._change(pair, pair.tip.table.columns).plan
+        given = {column.column_id: column for column in columns}
+        read = [given.get(column.column_id, column) for column in pair.tip.table.columns]
+        change = self._change(pair, read).plan
         if not change.inserted.files and change.inserted.inlined is None:
             return {}
         spots = {column.column_id: i for i, column in enumerate(pair.tip.table.columns)}
@@ -276,6 +281,8 @@ class RowChanges:
         inserted = change.plan.inserted
         if not change.forward or not ids.columns.are_same or ids.first_new is None:
             return change, ()
+        if not ids.placed and (change.plan.removed.files or change.plan.removed.inlined is not None):
+            return change, ()  # a new file may hold rows that came with an earlier merge
         found = whole_files(tip.lake, tip.table, merged, inserted, ids.first_new, ids.columns.shared or 0)
         taken = {arrival.file.data_file.data_file_id for arrival in found}
         left = tuple(file for file in inserted.files if file.data_file.data_file_id not in taken)
@@ -307,12 +314,12 @@ class RowChanges:
         shared = versions.row_ids(theirs, base, ids.first_new)
         gone, moved = self._since(since, places, spark, shared)
         if not ids.placed and ids.first_new is not None:
-            self._check_shared(base, ids.first_new)
+            self._check_shared(versions.changed_since(theirs, base, places, ids.first_new))
         return Versions(theirs, base, ids.first_new, gone, moved, ids.placed)
 
-    def _check_shared(self, base: Rows, first_new: int) -> None:
+    def _check_shared(self, changed: Rows) -> None:
         """Raises UnsupportedFeatureError where theirs changed rows that ours does not have under their row ids."""
-        count = base.query(f"SELECT count(*) AS n FROM rows WHERE rid >= {first_new:d}").arrow().column("n")[0].as_py()
+        count = changed.arrow().column("n")[0].as_py()
         if count:
             raise UnsupportedFeatureError(
                 f"{count:,} rows of {self._title} {self._words.earlier}, under other row ids, and {self._words.title} "

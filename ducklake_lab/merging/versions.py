@@ -65,6 +65,20 @@ def row_ids(theirs: Rows, base: Rows, first_new: int | None) -> Rows:
     return theirs.query(f"SELECT rid FROM rows{shared} UNION SELECT rid FROM base{shared}", base=base)
 
 
+def changed_since(theirs: Rows, base: Rows, places: Places, first_new: int) -> Rows:
+    """The number `n` of rows that came with an earlier merge and that theirs changed since; others only moved.
+
+    Args:
+        first_new: from which row id on theirs are not ours.
+    """
+    differs = [differs_sql(f"b.c{i}", f"t.c{i}", column.data_type) for i, column in enumerate(places.columns)]
+    return base.query(
+        "SELECT count(*) AS n FROM rows AS b LEFT JOIN theirs AS t ON b.rid = t.rid "
+        f"WHERE b.rid >= {first_new:d} AND (t.rid IS NULL OR {' OR '.join(differs)})",
+        theirs=theirs,
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Versions:
     """Versions of the rows that theirs changed.
@@ -89,14 +103,14 @@ class Versions:
         """Return the rows with their three versions, and which of these differ.
 
         Columns: rid, file_id, place, in_theirs, in_base, in_ours, t0…, b0…, o0…, then whether values differ: tb<i> and ot<i>
-        of cells, ob<i> of kept columns, to<i> of those that come. Rows that are in their places have only tb<i>.
+        of cells and columns that come, ob<i> of kept columns, to<i> of those that come. Rows that are in their places have only tb<i>.
         """
 
         def differs(one: str, other: str, listed: Sequence[int]) -> list[str]:
             kinds = ((i, places.columns[i].data_type) for i in listed)
             return [f"{differs_sql(f'{one}{i}', f'{other}{i}', kind)} AS {one}{other}{i}" for i, kind in kinds]
 
-        found = [*differs("t", "b", places.cells), *differs("t", "o", places.came)]
+        found = [*differs("t", "b", [*places.cells, *places.came]), *differs("t", "o", places.came)]
         if self.moved is not None:
             found += [*differs("o", "b", sorted({*places.cells, *places.kept})), *differs("o", "t", places.cells)]
         joined = self._joined(len(places.columns))
@@ -155,6 +169,8 @@ def _with_operations(
     # a row that came back on both sides differs in each cell from none
     is_back = "false" if first_new is None else "NOT in_base"
     changed = [f"in_theirs AND ({is_back} OR in_base AND tb{i}) AS u{i}" for i in places.cells]
+    # what an earlier state had in a column that comes back is no change of a row that went since
+    changed += [f"{'false' if first_new is None else f'in_theirs AND in_base AND tb{i}'} AS u{i}" for i in places.came]
     if has_moved:
         again = [f"u{i} AND in_ours AND (NOT in_base OR ob{i}) AND ot{i} AS x{i}" for i in places.cells]
         taken = [
@@ -164,15 +180,20 @@ def _with_operations(
     else:
         again = [f"false AS x{i}" for i in places.cells]
         taken = [f"u{i} AND in_ours AS a{i}" for i in places.cells]
+    written = [*places.cells, *places.came]
     since_base = any_of([f"ob{i}" for i in places.kept]) if has_moved else "false"
     moved = (
-        f"CASE WHEN in_theirs AND in_base THEN NOT in_ours AND {any_of([f'u{i}' for i in places.cells])} "
+        f"CASE WHEN in_theirs AND in_base THEN NOT in_ours AND {any_of([f'u{i}' for i in written])} "
         f"ELSE in_base AND in_ours AND {since_base} END AS moved"
     )
     open_cells = any_of([f"x{i} AND {settled.cell(i)} IS NULL" for i in places.cells])
     is_taken = any_of([*(f"a{i}" for i in places.cells), *(f"to{i}" for i in places.came)])
     theirs = f"{settled.row} IS NOT DISTINCT FROM 'theirs'"
-    new = "" if first_new is None else f"WHEN rid >= {first_new:d} THEN CASE WHEN in_theirs THEN 'new' END "
+    new = (
+        ""
+        if first_new is None
+        else f"WHEN rid >= {first_new:d} THEN CASE WHEN in_theirs AND NOT in_base THEN 'new' END "
+    )
     operation = (
         f"CASE {new}WHEN (moved AND {settled.row} IS NULL) OR {open_cells} THEN 'conflict' "
         f"WHEN in_theirs AND (in_base OR {is_back}) AND in_ours THEN CASE WHEN {is_taken} THEN 'update' END "
@@ -305,7 +326,7 @@ def conflicts(
     count = _sum([f"CASE WHEN {condition} THEN 1 ELSE 0 END" for condition in (of_row, *cells.values())])
     source = "FROM rows WHERE op = 'conflict'"
     total = found.query(f"SELECT CAST(sum({count}) AS BIGINT) AS n {source}").arrow().column("n")[0].as_py()
-    flags = "".join(f", {cell} AS y{i}, u{i}" for i, cell in cells.items())
+    flags = "".join(f", {cell} AS y{i}, u{i}" for i, cell in cells.items()) + "".join(f", u{i}" for i in places.came)
     values = "".join(f", t{i}, b{i}, o{i}" for i in range(len(places.columns)))
     listed = found.query(
         f"SELECT rid, in_theirs, in_base, {of_row} AS moved{flags}{values} {source} ORDER BY rid LIMIT {most:d}"
@@ -350,7 +371,7 @@ def _of_row(row: Mapping[str, object], places: Places, title: str, words: Words)
         return {names[i]: row[f"{version}{i}"] for i in listed}
 
     if row["in_theirs"] and row["in_base"]:
-        changed = [i for i in places.cells if row[f"u{i}"]]
+        changed = [i for i in (*places.cells, *places.came) if row[f"u{i}"]]
         reason = words.reason(Reason.ROW_UPDATED)
         return [Conflict(title, row_id, None, cells("b", changed), None, cells("t", changed), reason)]
     reason = words.reason(Reason.ROW_DELETED)

@@ -118,7 +118,7 @@ def expected(base: Rows, theirs: Rows, ours: Rows, first_new: int, columns: list
         changed = [c for c in their if c in old and their[c] != old[c]]
         came = {c: their[c] for c in their if c not in old and (own is None or c not in own)}
         if own is None:
-            if changed:
+            if changed or any(their[c] != DEFAULTS[c] for c in their if c not in old):
                 conflicts.add((row_id, None))
                 if takes:
                     merged[row_id] = whole(their)

@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.branches.branch import read_branch
 from ducklake_lab.branches.registry import ROWS
 from tests.unit.branches.test_merging import on_branch, one, rows
 
@@ -59,6 +60,22 @@ def test_conflicts_of_thousands_of_columns_are_counted(session: dl.Session) -> N
     with pytest.raises(dl.MergeConflictError) as caught:
         session.merge("more")
     assert caught.value.total == len(names)
+
+
+def test_rows_that_came_before_may_move(session: dl.Session) -> None:
+    on_branch(session, "INSERT INTO t SELECT i, 0, 1 FROM range(100, 200) r(i)", "DELETE FROM t WHERE i >= 150")
+    session.merge("fix")
+    on_branch(
+        session,
+        "CALL ducklake_rewrite_data_files('lake', delete_threshold => 0)",
+        "INSERT INTO t SELECT i, 0, 1 FROM range(300, 350) r(i)",
+    )
+    session.merge("fix")
+    assert rows(session, "SELECT count(*), count(DISTINCT i), count(DISTINCT rowid) FROM t") == [(120, 120, 120)]
+    assert session.merge("fix") is None
+    on_branch(session, "UPDATE t SET a = 1 WHERE i IN (100, 101)")
+    with pytest.raises(dl.UnsupportedFeatureError, match=r"2 rows of main\.t came with an earlier merge"):
+        session.merge("fix")
 
 
 # Definitions
@@ -238,3 +255,48 @@ def test_a_branch_that_does_not_know_its_new_rows_is_refused(tmp_path: Path, val
                 catalog.execute("INSERT INTO ducklake_metadata (key, value) VALUES (?, ?)", [ROWS, value])
         with pytest.raises(dl.DuckLakeError, match=f"option {ROWS} is"):
             session.merge("fix")
+
+
+def test_a_value_in_a_new_column_of_a_row_that_the_lake_deleted_is_a_conflict(session: dl.Session) -> None:
+    session.sql("DELETE FROM t WHERE i IN (1, 2)")
+    on_branch(session, "ALTER TABLE t ADD COLUMN x INTEGER DEFAULT 4; UPDATE t SET x = 5 WHERE i = 1")
+    with pytest.raises(dl.MergeConflictError) as caught:
+        session.merge("fix")
+    found = [(c.row_id, c.column, c.base, c.ours, c.theirs) for c in caught.value.conflicts]
+    assert found == [(1, None, {"x": 4}, None, {"x": 5})]
+    session.merge("fix", on_conflict="theirs")
+    assert rows(session, "SELECT i, x FROM t WHERE i < 4 ORDER BY i") == [(0, 4), (1, 5), (3, 4)]
+
+
+@pytest.mark.parametrize("side", ["lake", "branch"])
+def test_a_field_that_one_side_dropped_and_the_other_wrote_is_a_conflict(session: dl.Session, side: str) -> None:
+    session.sql("CREATE TABLE p AS SELECT i AS k, {'a': i, 'b': {'x': i, 'y': 0}} AS s FROM range(20) r(i)")
+    session.branch("more")
+    drop, write = "ALTER TABLE p DROP COLUMN s.b.x", "UPDATE p SET s = {'a': k, 'b': {'x': -1, 'y': 0}} WHERE k = 1"
+    session.sql(drop if side == "lake" else write)
+    on_branch(session, write if side == "lake" else drop, name="more")
+    dropped, filled = ("lake", "branch") if side == "lake" else ("branch", "lake")
+    with pytest.raises(dl.MergeConflictError) as caught:
+        session.merge("more")
+    (found,) = caught.value.conflicts
+    assert found.column == "s"
+    assert f"dropped {'in' if dropped == 'lake' else 'on'} the {dropped}" in found.reason
+    assert "1 values" in str(found.ours if filled == "lake" else found.theirs)
+    session.merge("more", on_conflict="ours")
+    value = {"a": 1, "b": {"y": 0} if side == "lake" else {"x": -1, "y": 0}}
+    assert one(session, "SELECT s FROM p WHERE k = 1") == value
+
+
+def test_a_field_that_one_side_dropped_goes_where_the_other_wrote_another(session: dl.Session) -> None:
+    session.sql("CREATE TABLE p AS SELECT i AS k, {'a': i, 'b': 0} AS s FROM range(20) r(i)")
+    session.branch("more")
+    session.sql("UPDATE p SET s = {'a': 50, 'b': 0} WHERE k = 1")
+    on_branch(session, "ALTER TABLE p DROP COLUMN s.b", name="more")
+    session.merge("more")
+    assert rows(session, "SELECT s FROM p WHERE k < 3 ORDER BY k") == [({"a": 0},), ({"a": 50},), ({"a": 2},)]
+
+
+@pytest.mark.parametrize("text", ['{"snapshot": Infinity', '{"snapshot": 1e999', "[" * 100_000, '{"snapshot": null'])
+def test_a_text_that_describes_no_branch_is_none(text: str) -> None:
+    rest = ', "parent": null, "created": "2026-01-01T00:00:00+00:00"}'
+    assert read_branch("fix", text + rest) is None
