@@ -8,24 +8,26 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.bounds import smallest_and_largest
-from ducklake_lab.duckdb.casting import cast_columns, from_duckdb, texts
+from ducklake_lab.duckdb.casting import cast_columns, texts
 from ducklake_lab.duckdb.file_access import connect
 from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.duckdb.wording import worded_of_file
 from ducklake_lab.errors import ConstraintError, DataFileError, UnsupportedFeatureError
 from ducklake_lab.files.constraints import check_added
+from ducklake_lab.files.file_columns import FIELDS, Node, nodes_of
 from ducklake_lab.files.partitions import folder_names, partition_keys
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.extra_stats import geometry_text, merge_geometries
 from ducklake_lab.model.files import ColumnStats, WrittenFile, counts
 from ducklake_lab.model.mapping import ColumnMapping, NameMapping
 from ducklake_lab.model.types import DataType
-from ducklake_lab.scan.paths import hive_values
+from ducklake_lab.scan.paths import NO_VALUE, hive_values
 from ducklake_lab.storage import Storage, is_local
 
 #: The types of a file that a column takes beside its own.
@@ -45,6 +47,29 @@ _NARROWER = {
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnNames:
+    """Names of a table's columns in files, and in the folders that `column_folder` names.
+
+    Attributes:
+        keys: by column id, the field ids and the names that a file has a column under. Names count in files without field ids.
+        folder: where the folders begin that have values in their names.
+    """
+
+    keys: Mapping[int, Sequence[int | str]]
+    folder: str
+
+    def by_id(self, nodes: Sequence[Node]) -> bool:
+        """Return whether a file's columns are found by their field ids."""
+        asked = any(isinstance(key, int) for keys in self.keys.values() for key in keys)
+        return asked and any(node.has_ids for node in nodes)
+
+
+def column_folder(column_id: int, text: str | None) -> str:
+    """Return the folder, ending in `/`, of files in which a column has one value; a text of its type."""
+    return f"column_{column_id}={NO_VALUE if text is None else quote(text, safe='')}/"
+
+
+@dataclass(frozen=True, slots=True)
 class AddOptions:
     """Strictness of adding files.
 
@@ -52,23 +77,13 @@ class AddOptions:
         allow_missing: a file may lack columns of the table; its rows then have their defaults.
         ignore_extra_columns: a file may have columns that the table lacks.
         hive_partitioning: columns may be in the path, as `name=value`.
+        names: how files name the columns, where it is not by the table's names.
     """
 
     allow_missing: bool = False
     ignore_extra_columns: bool = False
     hive_partitioning: bool = True
-
-
-@dataclass(slots=True)
-class _Node:
-    """A column of a file; `leaf` is its number among those that hold values."""
-
-    name: str
-    kind: DataType | None
-    shape: str
-    children: list[_Node]
-    leaf: int | None
-    unread: str | None = None
+    names: ColumnNames | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +115,7 @@ class _Chunk:
         return self.new_high if self.old_high is None else self.old_high
 
 
-#: Digits of the longest decimals that DuckDB and Spark have.
-_DECIMAL_DIGITS = 38
-#: Fields that describe a column of a file's schema, parents before their parts, and a chunk.
-_SCHEMA = ("name", "num_children", "converted_type", "logical_type", "duckdb_type")
+#: Fields that describe a column chunk.
 _CHUNK = (
     *("column_id", "num_values", "stats_null_count", "stats_min", "stats_min_value", "stats_max", "stats_max_value"),
     *("total_compressed_size", "geo_bbox", "geo_types"),
@@ -168,7 +180,7 @@ def _footers(connection: duckdb.DuckDBPyConnection, pattern: str) -> Iterator[tu
     for batch in footers.to_batches(1000):
         *plain, schemas, chunks = batch.columns
         values = (column.to_pylist() for column in plain)
-        yield from zip(*values, _parts(schemas, _SCHEMA), _parts(chunks, _CHUNK), strict=True)
+        yield from zip(*values, _parts(schemas, FIELDS), _parts(chunks, _CHUNK), strict=True)
 
 
 def _parts(lists: pa.ListArray, fields: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], ...]]:
@@ -201,11 +213,11 @@ class _Describer:
 
     def describe(self, path: str, footer: Sequence[Any]) -> WrittenFile:
         rows, row_groups, size, footer_size, schema, chunks = footer
-        hive = hive_values(path) if self._options.hive_partitioning else {}
+        hive = self._hive_values(path)
         key = (tuple(hive), schema)
         if (layout := self._layouts.get(key)) is None:
             layout = self._layouts[key] = _Layout(path, self._table, schema, hive.keys(), self._options)
-        constants = {c.column_id: self._value(path, hive, c.name, c.data_type) for c in layout.in_path}
+        constants = {c.column_id: self._value(path, hive, name, c.data_type) for c, name in layout.in_path}
         return WrittenFile(
             path=path,
             record_count=rows,
@@ -221,6 +233,12 @@ class _Describer:
             mapping=layout.mapping,
             row_group_count=row_groups,
         )
+
+    def _hive_values(self, path: str) -> dict[str, str | None]:
+        if not self._options.hive_partitioning:
+            return {}
+        names = self._options.names
+        return hive_values(path if names is None else path.removeprefix(names.folder))
 
     def _partition_values(self, path: str, hive: Mapping[str, str | None]) -> tuple[str | None, ...]:
         values: list[str | None] = []
@@ -268,7 +286,7 @@ class _Layout:
 
     Attributes:
         mapping: the columns by name.
-        in_path: columns that are in the path.
+        in_path: columns that are in the path, and their names there.
     """
 
     def __init__(
@@ -279,11 +297,9 @@ class _Layout:
         self._hive = hive
         self._options = options
         self._leaves: dict[int, tuple[Column, DataType | None]] = {}
-        self.in_path: list[Column] = []
-        nodes = iter(schema)
-        _, count, *_ = next(nodes)
-        numbers = iter(range(len(schema)))
-        columns = [_node(nodes, numbers) for _ in range(count or 0)]
+        self.in_path: list[tuple[Column, str]] = []
+        columns = nodes_of(schema)
+        self._by_id = options.names is not None and options.names.by_id(columns)
         self.mapping = ColumnMapping(tuple(self._map(columns, table.columns, "")))
 
     def statistics(self, chunks: Sequence[_Chunk]) -> Iterator[ColumnStats]:
@@ -295,31 +311,54 @@ class _Layout:
         for leaf, some in by_leaf.items():
             yield _merged(*self._leaves[leaf], some)
 
-    def _map(self, nodes: Sequence[_Node], columns: Sequence[Column], prefix: str) -> Iterator[NameMapping]:
-        left = {column.name.casefold(): column for column in columns}
+    def _keys(self, column: Column, *, named: bool) -> Sequence[int | str]:
+        """Return what files may have a column under."""
+        if named or self._options.names is None:
+            return (column.name.casefold(),)
+        keys = self._options.names.keys[column.column_id]
+        return [key for key in keys if isinstance(key, int) == self._by_id]
+
+    def _key(self, node: Node, *, named: bool) -> int | str | None:
+        if named or self._options.names is None:
+            return node.name.casefold()
+        return node.field_id if self._by_id else node.name
+
+    def _name_in_path(self, column: Column, prefix: str) -> str | None:
+        """Return the name that the path has a column under; None where it is not in the path."""
+        name = column.name if self._options.names is None else f"column_{column.column_id}"
+        return name if not prefix and name.casefold() in self._hive else None
+
+    def _map(
+        self, nodes: Sequence[Node], columns: Sequence[Column], prefix: str, *, named: bool = False
+    ) -> Iterator[NameMapping]:
+        left = {key: column for column in columns for key in self._keys(column, named=named)}
+        found: set[int] = set()
         for node in nodes:
-            column = left.pop(node.name.casefold(), None)
-            if column is None:
+            column = left.get(key) if (key := self._key(node, named=named)) is not None else None
+            if column is None or column.column_id in found:
                 if self._options.ignore_extra_columns:
                     continue
                 raise ConstraintError(
                     f'Column "{prefix}{node.name}" exists in file "{self._path}" but was not found in table '
                     f'"{self._table.name}"; set ignore_extra_columns => true to add the file anyway.'
                 )
-            if not prefix and column.name.casefold() in self._hive:
-                yield self._map_path(column)
+            found.add(column.column_id)
+            if (in_path := self._name_in_path(column, prefix)) is not None:
+                yield self._map_path(column, in_path)
             else:
                 yield self._map_column(node, column, prefix)
-        for column in left.values():
-            if not prefix and column.name.casefold() in self._hive:
-                yield self._map_path(column)
+        for column in columns:
+            if column.column_id in found:
+                continue
+            if (in_path := self._name_in_path(column, prefix)) is not None:
+                yield self._map_path(column, in_path)
             elif not self._options.allow_missing:
                 raise ConstraintError(
                     f'Column "{prefix}{column.name}" exists in table "{self._table.name}" but was not found in file '
                     f'"{self._path}"; set allow_missing => true to allow missing columns.'
                 )
 
-    def _map_column(self, node: _Node, column: Column, prefix: str) -> NameMapping:
+    def _map_column(self, node: Node, column: Column, prefix: str) -> NameMapping:
         self._check(node, column, prefix)
         if node.leaf is not None:
             self._leaves[node.leaf] = (column, node.kind)
@@ -335,18 +374,18 @@ class _Layout:
                 element = replace(element, name="list")
             children = (self._map_column(element, column.children[0], below),)
         elif column.type == "map":
-            children = tuple(self._map(node.children[0].children, column.children, below))
+            children = tuple(self._map(node.children[0].children, column.children, below, named=True))
         return NameMapping(node.name, column.column_id, children=children)
 
-    def _map_path(self, column: Column) -> NameMapping:
+    def _map_path(self, column: Column, name: str) -> NameMapping:
         if column.children:
             raise ConstraintError(
                 f"Column {column.name} of type {column.data_type.sql()} cannot be taken from the path {self._path}."
             )
-        self.in_path.append(column)
-        return NameMapping(column.name, column.column_id, is_partition=True)
+        self.in_path.append((column, name))
+        return NameMapping(name, column.column_id, is_partition=True)
 
-    def _check(self, node: _Node, column: Column, prefix: str) -> None:
+    def _check(self, node: Node, column: Column, prefix: str) -> None:
         target, stored = column.data_type, node.kind
         if node.unread is not None:
             raise ConstraintError(
@@ -366,29 +405,6 @@ class _Layout:
                 f'Failed to map column "{prefix}{node.name}" from file "{self._path}" to the column in table '
                 f'"{self._table.name}": Expected {target.sql()}, found type {shown}.'
             )
-
-
-def _node(schema: Iterator[tuple[Any, ...]], numbers: Iterator[int]) -> _Node:
-    """The next column of a schema that lists parents before their parts."""
-    name, count, converted, logical, duckdb_type = next(schema)
-    leaf = None if count else next(numbers)
-    children = [_node(schema, numbers) for _ in range(count or 0)]
-    shape = {"LIST": "list", "MAP": "map"}.get(converted or "", "struct") if count else "value"
-    text = "GEOMETRY" if (logical or "").startswith("GeometryType") else duckdb_type
-    kind = None if count else from_duckdb(duckdb.sqltype(text))
-    return _Node(name, kind, shape, children, leaf, _unread(logical or ""))
-
-
-def _unread(logical: str) -> str | None:
-    """Return why not every engine can read values of a logical type of Parquet; None where all can."""
-    if logical.startswith("Float16Type"):
-        return "half-floats are not supported"
-    decimal = re.search(r"^DecimalType\(.*precision=(\d+)", logical)
-    if decimal is not None and int(decimal[1]) > _DECIMAL_DIGITS:
-        return f"decimals of more than {_DECIMAL_DIGITS} digits are not supported"
-    if logical.startswith("TimeType") and "MICROS=<null>" in logical:
-        return "times in other units than microseconds are not supported"
-    return None
 
 
 def _merged(column: Column, kind: DataType | None, chunks: Sequence[_Chunk]) -> ColumnStats:
