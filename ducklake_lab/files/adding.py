@@ -66,7 +66,11 @@ class ColumnNames:
 
 def column_folder(column_id: int, text: str | None) -> str:
     """Return the folder, ending in `/`, of files in which a column has one value; a text of its type."""
-    return f"column_{column_id}={NO_VALUE if text is None else quote(text, safe='')}/"
+    value = NO_VALUE if text is None else quote(text, safe="")
+    if text is not None and text.casefold() in ("null", NO_VALUE.casefold()):
+        # readers take these words for NULL
+        value = "".join(f"%{byte:02X}" for byte in text.encode())
+    return f"column_{column_id}={value}/"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,76 @@
+"""Tables of other formats, made by their own packages, and comparisons with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from ducklake_lab import Session
+
+
+def check_same(found: pa.Table, expected: pa.Table) -> None:
+    """Both have the same columns and rows, in any order; all values are compared by DuckDB, NaN and NULL included."""
+    assert found.column_names == expected.column_names
+    assert found.num_rows == expected.num_rows
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        for name, rows in (("found", found), ("expected", expected)):
+            connection.register(f"{name}_rows", rows)
+            connection.execute(f"CREATE TABLE {name} AS FROM {name}_rows")
+        for one, other in (("found", "expected"), ("expected", "found")):
+            differing = connection.execute(f"FROM {one} EXCEPT ALL FROM {other}").fetchall()
+            assert not differing, (one, differing[:5])
+
+
+def lake_rows(session: Session, table: str) -> pa.Table:
+    return session.sql(f"FROM {table}").arrow()
+
+
+def delta_rows(path: Path, version: int | None = None) -> pa.Table:
+    """Rows of a Delta table as its package reads them, column mapping and deletion vectors included."""
+    from deltalake import DeltaTable
+
+    return pa.table(DeltaTable(path, version=version).scan().read_all())
+
+
+def log_of(path: Path, version: int) -> Path:
+    return path / "_delta_log" / f"{version:020}.json"
+
+
+def actions(path: Path, version: int) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in log_of(path, version).read_text().splitlines()]
+
+
+def action(path: Path, name: str) -> dict[str, Any]:
+    """The newest action of a kind in a log without checkpoints."""
+    logs = sorted((path / "_delta_log").glob("*.json"), reverse=True)
+    return next(entry[name] for log in logs for entry in map(json.loads, log.read_text().splitlines()) if name in entry)
+
+
+def commit(path: Path, entries: Sequence[Mapping[str, Any]]) -> int:
+    """Append a version to a Delta table's log."""
+    version = len(list((path / "_delta_log").glob("*.json")))
+    log_of(path, version).write_text("\n".join(json.dumps(entry) for entry in entries))
+    return version
+
+
+def alter_schema(path: Path, fields: Sequence[Mapping[str, Any]], **changes: Any) -> int:
+    """Commit another schema of a Delta table, and other changes of its metadata."""
+    metadata = {**action(path, "metaData"), **changes}
+    metadata["schemaString"] = json.dumps({"type": "struct", "fields": list(fields)})
+    return commit(path, [{"metaData": metadata}])
+
+
+def fields_of(path: Path) -> list[dict[str, Any]]:
+    fields: list[dict[str, Any]] = json.loads(action(path, "metaData")["schemaString"])["fields"]
+    return fields
+
+
+def field(name: str, kind: Any, number: int, physical: str) -> dict[str, Any]:
+    metadata = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}
+    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
