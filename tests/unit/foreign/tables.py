@@ -74,3 +74,70 @@ def fields_of(path: Path) -> list[dict[str, Any]]:
 def field(name: str, kind: Any, number: int, physical: str) -> dict[str, Any]:
     metadata = {"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical}
     return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
+
+
+def commit_files(table: Any, files: Sequence[Any], *, deletes: bool = False) -> Path:
+    """Write metadata of a next snapshot of an Iceberg table that adds data files, or files of deletes; return its path."""
+    from pyiceberg.manifest import (
+        ManifestContent,
+        ManifestEntry,
+        ManifestEntryStatus,
+        ManifestWriterV2,
+        write_manifest_list,
+    )
+
+    class Writer(ManifestWriterV2):
+        def content(self) -> ManifestContent:
+            return ManifestContent.DELETES if deletes else ManifestContent.DATA
+
+        @property
+        def _meta(self) -> dict[str, str]:
+            return {**super()._meta, "content": "deletes" if deletes else "data"}
+
+    old = Path(table.metadata_location.removeprefix("file://"))
+    metadata = json.loads(old.read_text())
+    snapshot, number = table.current_snapshot(), metadata["last-sequence-number"] + 1
+    snapshot_id = (snapshot.snapshot_id if snapshot is not None else 1) + 1
+    folder, io = old.parent, table.io
+    output = io.new_output(f"{folder}/manifest-{snapshot_id}.avro")
+    with Writer(table.spec(), table.schema(), output, snapshot_id, "null") as writer:
+        for file in files:
+            writer.add(
+                ManifestEntry.from_args(status=ManifestEntryStatus.ADDED, snapshot_id=snapshot_id, data_file=file)
+            )
+    listed = f"{folder}/list-{snapshot_id}.avro"
+    parent = snapshot.snapshot_id if snapshot is not None else None
+    with write_manifest_list(2, io.new_output(listed), snapshot_id, parent, number, "null") as manifest_list:
+        manifest_list.add_manifests(
+            [*(snapshot.manifests(io) if snapshot is not None else ()), writer.to_manifest_file()]
+        )
+    metadata.setdefault("snapshots", []).append(
+        {
+            "snapshot-id": snapshot_id,
+            "sequence-number": number,
+            "timestamp-ms": metadata["last-updated-ms"] + 1,
+            "manifest-list": listed,
+            "summary": {"operation": "overwrite"},
+            "schema-id": metadata["current-schema-id"],
+        }
+    )
+    metadata |= {"last-sequence-number": number, "current-snapshot-id": snapshot_id}
+    metadata["refs"] = {"main": {"snapshot-id": snapshot_id, "type": "branch"}}
+    new = folder / f"9{number:04}-made.metadata.json"
+    new.write_text(json.dumps(metadata))
+    return new
+
+
+def iceberg_file(path: Path, rows: int, content: Any, partition: Any, **others: Any) -> Any:
+    from pyiceberg.manifest import DataFile, FileFormat
+
+    return DataFile.from_args(
+        content=content,
+        file_path=str(path),
+        file_format=FileFormat.PARQUET,
+        partition=partition,
+        record_count=rows,
+        file_size_in_bytes=path.stat().st_size,
+        spec_id=0,
+        **others,
+    )
