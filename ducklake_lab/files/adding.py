@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,18 +13,19 @@ from urllib.parse import quote
 import pyarrow as pa
 
 from ducklake_lab.duckdb import library as duckdb
-from ducklake_lab.duckdb.bounds import smallest_and_largest
 from ducklake_lab.duckdb.casting import cast_columns, texts
 from ducklake_lab.duckdb.file_access import connect
 from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.duckdb.wording import worded_of_file
 from ducklake_lab.errors import ConstraintError, DataFileError, UnsupportedFeatureError
+from ducklake_lab.files.chunk_statistics import FIELDS as CHUNK_FIELDS
+from ducklake_lab.files.chunk_statistics import Chunk, constant, merged
 from ducklake_lab.files.constraints import check_added
-from ducklake_lab.files.file_columns import FIELDS, Node, nodes_of
+from ducklake_lab.files.file_columns import FIELDS as COLUMN_FIELDS
+from ducklake_lab.files.file_columns import Node, nodes_of
 from ducklake_lab.files.partitions import folder_names, partition_keys
 from ducklake_lab.model.entries import Column, Table
-from ducklake_lab.model.extra_stats import geometry_text, merge_geometries
-from ducklake_lab.model.files import ColumnStats, WrittenFile, counts
+from ducklake_lab.model.files import ColumnStats, WrittenFile
 from ducklake_lab.model.mapping import ColumnMapping, NameMapping
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.paths import NO_VALUE, hive_values
@@ -82,48 +83,16 @@ class AddOptions:
         ignore_extra_columns: a file may have columns that the table lacks.
         hive_partitioning: columns may be in the path, as `name=value`.
         names: how files name the columns, where it is not by the table's names.
+        converts: a file may have times in 96 bits, which DuckDB reads without a zone, for columns with one: they are in UTC.
     """
 
     allow_missing: bool = False
     ignore_extra_columns: bool = False
     hive_partitioning: bool = True
     names: ColumnNames | None = None
+    converts: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """A column's values in a row group, as the footer describes them.
-
-    Attributes:
-        leaf: the column's number among those that hold values.
-        old_low: the text of the least value, where old writers put it; new_low, where new ones do.
-    """
-
-    leaf: int
-    value_count: int | None
-    null_count: int | None
-    old_low: str | None
-    new_low: str | None
-    old_high: str | None
-    new_high: str | None
-    size: int | None
-    box: Mapping[str, float] | None
-    geometries: Sequence[str] | None
-
-    @property
-    def low(self) -> str | None:
-        return self.new_low if self.old_low is None else self.old_low
-
-    @property
-    def high(self) -> str | None:
-        return self.new_high if self.old_high is None else self.old_high
-
-
-#: Fields that describe a column chunk.
-_CHUNK = (
-    *("column_id", "num_values", "stats_null_count", "stats_min", "stats_min_value", "stats_max", "stats_max_value"),
-    *("total_compressed_size", "geo_bbox", "geo_types"),
-)
 _FOOTERS = """
 SELECT f.file_name, f.num_rows, f.num_row_groups, f.file_size_bytes, f.footer_size, s, m
 FROM (
@@ -184,7 +153,7 @@ def _footers(connection: duckdb.DuckDBPyConnection, pattern: str) -> Iterator[tu
     for batch in footers.to_batches(1000):
         *plain, schemas, chunks = batch.columns
         values = (column.to_pylist() for column in plain)
-        yield from zip(*values, _parts(schemas, FIELDS), _parts(chunks, _CHUNK), strict=True)
+        yield from zip(*values, _parts(schemas, COLUMN_FIELDS), _parts(chunks, CHUNK_FIELDS), strict=True)
 
 
 def _parts(lists: pa.ListArray, fields: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], ...]]:
@@ -228,8 +197,8 @@ class _Describer:
             file_size_bytes=size,
             footer_size=footer_size,
             column_stats=(
-                *layout.statistics([_Chunk(*chunk) for chunk in chunks]),
-                *(_constant(*one, rows) for one in constants.items()),
+                *layout.statistics([Chunk(*chunk) for chunk in chunks]),
+                *(constant(*one, rows) for one in constants.items()),
             ),
             partition_values=self._partition_values(path, hive),
             path_is_relative=False,
@@ -271,20 +240,6 @@ class _Describer:
         return self._values[text, kind]
 
 
-def _constant(column_id: int, value: str | None, rows: int) -> ColumnStats:
-    """Statistics of a column that has one value in a file."""
-    return ColumnStats(
-        column_id=column_id,
-        column_size_bytes=0,
-        value_count=rows if value is not None else 0,
-        null_count=0 if value is not None else rows,
-        min_value=value,
-        max_value=value,
-        min_is_exact=value is not None or None,
-        max_is_exact=value is not None or None,
-    )
-
-
 class _Layout:
     """Maps the columns of files with one schema to those of a table.
 
@@ -306,14 +261,14 @@ class _Layout:
         self._by_id = options.names is not None and options.names.by_id(columns)
         self.mapping = ColumnMapping(tuple(self._map(columns, table.columns, "")))
 
-    def statistics(self, chunks: Sequence[_Chunk]) -> Iterator[ColumnStats]:
+    def statistics(self, chunks: Sequence[Chunk]) -> Iterator[ColumnStats]:
         """Yield the statistics of the columns that a file with these chunks holds."""
-        by_leaf: dict[int, list[_Chunk]] = {}
+        by_leaf: dict[int, list[Chunk]] = {}
         for chunk in chunks:
             if chunk.leaf in self._leaves:
                 by_leaf.setdefault(chunk.leaf, []).append(chunk)
         for leaf, some in by_leaf.items():
-            yield _merged(*self._leaves[leaf], some)
+            yield merged(*self._leaves[leaf], some)
 
     def _keys(self, column: Column, *, named: bool) -> Sequence[int | str]:
         """Return what files may have a column under."""
@@ -403,56 +358,11 @@ class _Layout:
             fits = size is not None and size[0] <= target.decimal[0] and size[1] <= target.decimal[1]
         else:
             fits = stored is not None and stored.name in (target.name, *_NARROWER.get(target.name, ()))
+        if not fits and self._options.converts and stored is not None and node.physical == "INT96":
+            fits = target.name == "timestamptz"
         if not fits:
             shown = stored.sql() if stored is not None else node.shape.upper()
             raise ConstraintError(
                 f'Failed to map column "{prefix}{node.name}" from file "{self._path}" to the column in table '
                 f'"{self._table.name}": Expected {target.sql()}, found type {shown}.'
             )
-
-
-def _merged(column: Column, kind: DataType | None, chunks: Sequence[_Chunk]) -> ColumnStats:
-    value_count, null_count = counts(_total(c.value_count for c in chunks), _total(c.null_count for c in chunks))
-    # in a nested column a chunk may have as many NULLs as values, and values none the less
-    lows = [c.low for c in chunks if c.low is not None or c.null_count != c.value_count]
-    highs = [c.high for c in chunks if c.high is not None or c.null_count != c.value_count]
-    return ColumnStats(
-        column_id=column.column_id,
-        column_size_bytes=sum(c.size or 0 for c in chunks),
-        value_count=value_count,
-        null_count=null_count,
-        min_value=_bound(0, lows, column.data_type),
-        max_value=_bound(1, highs, column.data_type),
-        extra_stats=_geometry(chunks) if column.type == "geometry" else None,
-        # other writers may have cut them
-        min_is_exact=False,
-        max_is_exact=False,
-        written_type=kind,
-    )
-
-
-def _bound(end: int, texts: Sequence[str | None], data_type: DataType) -> str | None:
-    """The least (0) or the greatest (1) of the bounds of chunks; None where one has none."""
-    bounds = [text for text in texts if text is not None]
-    if not bounds or len(bounds) < len(texts):
-        return None
-    return bounds[0] if len(bounds) == 1 else smallest_and_largest(bounds, data_type)[end]
-
-
-def _total(counts: Iterable[int | None]) -> int | None:
-    total = 0
-    for count in counts:
-        if count is None or count < 0:
-            return None
-        total += count
-    return total
-
-
-def _geometry(chunks: Sequence[_Chunk]) -> str | None:
-    boxes = []
-    for chunk in chunks:
-        if chunk.box is None:
-            return None
-        names = ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax", "mmin", "mmax")
-        boxes.append(geometry_text({name: chunk.box[name] for name in names}, list(chunk.geometries or [])))
-    return merge_geometries(boxes) if boxes else None

@@ -12,7 +12,7 @@ from ducklake_lab.duckdb.casting import from_duckdb
 from ducklake_lab.model.types import DataType
 
 #: Fields of `parquet_schema` that describe a column, parents before their parts.
-FIELDS = ("name", "num_children", "converted_type", "logical_type", "duckdb_type", "field_id")
+FIELDS = ("name", "num_children", "converted_type", "logical_type", "duckdb_type", "field_id", "type")
 #: Digits of the longest decimals that DuckDB and Spark have.
 _DECIMAL_DIGITS = 38
 
@@ -25,6 +25,7 @@ class Node:
         shape: `list`, `map`, `struct` or `value`.
         leaf: its number among those that hold values.
         unread: why not every engine can read its values; None where all can.
+        physical: the type in which Parquet stores its values; None of columns with parts.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Node:
     leaf: int | None
     unread: str | None = None
     field_id: int | None = None
+    physical: str | None = None
 
     @property
     def has_ids(self) -> bool:
@@ -51,13 +53,13 @@ def nodes_of(schema: Sequence[tuple[Any, ...]]) -> list[Node]:
 
 def _node(schema: Iterator[tuple[Any, ...]], numbers: Iterator[int]) -> Node:
     """The next column of a schema that lists parents before their parts."""
-    name, count, converted, logical, duckdb_type, field_id = next(schema)
+    name, count, converted, logical, duckdb_type, field_id, physical = next(schema)
     leaf = None if count else next(numbers)
     children = [_node(schema, numbers) for _ in range(count or 0)]
     shape = {"LIST": "list", "MAP": "map"}.get(converted or "", "struct") if count else "value"
     text = "GEOMETRY" if (logical or "").startswith("GeometryType") else duckdb_type
     kind = None if count else from_duckdb(duckdb.sqltype(text))
-    return Node(name, kind, shape, children, leaf, _unread(logical or ""), field_id)
+    return Node(name, kind, shape, children, leaf, _unread(logical or ""), field_id, physical)
 
 
 def _unread(logical: str) -> str | None:

@@ -32,9 +32,9 @@ TYPES = {
     "string": "varchar",
     "binary": "blob",
 }
-#: What a table may ask of readers. Widened types are checked file by file.
+#: What a table may ask of readers, as far as the package reads it too.
 _FEATURES = frozenset(
-    "columnMapping deletionVectors timestampNtz typeWidening typeWidening-preview v2Checkpoint vacuumProtocolCheck "
+    "columnMapping deletionVectors timestampNtz v2Checkpoint vacuumProtocolCheck "
     "variantType variantType-preview variantShredding-preview".split()
 )
 _PHYSICAL, _ID = "delta.columnMapping.physicalName", "delta.columnMapping.id"

@@ -15,6 +15,7 @@ from ducklake_lab.engine.scans import Scan
 from ducklake_lab.errors import UnsupportedFeatureError, UsageError
 from ducklake_lab.files.options import WriteOptions
 from ducklake_lab.files.writer import Writer
+from ducklake_lab.foreign.links import link_or_copy
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType
@@ -154,8 +155,8 @@ def put_files(plan: ScanPlan, folder: Path, rules: FormatRules, made: list[str])
         made.append(target)
         data_file = file.data_file
         if file.path in linkable and not _is_changed(file):
-            storage.duplicate(file.path, target)
-            yield ExportedFile(name, data_file.record_count, data_file.file_size_bytes, is_linked=True)
+            is_linked = link_or_copy(file.path.removeprefix("file://"), target)
+            yield ExportedFile(name, data_file.record_count, data_file.file_size_bytes, is_linked)
             continue
         one = replace(plan, files=(file,), inlined=None, files_total=1, bytes_total=data_file.file_size_bytes)
         if (written := _written(one, target, name, storage)) is not None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.foreign import delta_reading, iceberg_reading
 from ducklake_lab.foreign.model import ForeignTable
@@ -32,15 +31,6 @@ def read_foreign(name: Format, source: object, version: int | None) -> ForeignTa
     return delta_reading.read(str(source), version) if name == "delta" else iceberg_reading.read(source, version)
 
 
-def add_foreign(
-    transactions: Transactions, lake: Lake, schema: str, name: str, source: ForeignTable
-) -> Snapshot | None:
-    """Creates a table of a lake over the files of a table of another format; returns the snapshot."""
-    with transactions.writing(lake) as transaction:
-        take(transaction, transaction.state.schema(schema), name, source)
-    return transaction.snapshot
-
-
 @works_on_lakes
 class ForeignTables:
     """Tables of other formats: Delta and Iceberg."""
@@ -48,7 +38,15 @@ class ForeignTables:
     _lakes: Lakes
     _transactions: Transactions
 
-    def add_table(self, format: Format, source: object, table: str, version: int | None = None) -> Snapshot | None:  # noqa: A002
+    def add_table(
+        self,
+        format: Format,  # noqa: A002
+        source: object,
+        table: str,
+        version: int | None = None,
+        *,
+        copy: bool = False,
+    ) -> Snapshot | None:
         """Creates a table over the files of a Delta or an Iceberg table, as a new snapshot, and returns that.
 
         No row is copied: each file gets a second name in the lake's folder, on the same filesystem. The lake deletes its own
@@ -59,6 +57,8 @@ class ForeignTables:
             source: the folder of the table, the metadata file of an Iceberg table, or a table loaded by a catalog of pyiceberg.
             table: the name of the new table.
             version: the version of a Delta table, or the snapshot id of an Iceberg table; by default the newest.
+            copy: write the rows of files that cannot be linked: on another filesystem, or with types that have to be cast, such as
+                Spark's times in 96 bits (INT96) and types that were widened.
 
         Raises:
             UnsupportedFeatureError: a package is missing; or the table has types, features or equality deletes that the lake
@@ -69,4 +69,6 @@ class ForeignTables:
         found = read_foreign(format, source, version)
         with self._lakes.statement():
             entry = self._lakes.parse(table)
-            return add_foreign(self._transactions, entry.lake, entry.schema, entry.name, found)
+            with self._transactions.writing(entry.lake) as transaction:
+                take(transaction, transaction.state.schema(entry.schema), entry.name, found, copy=copy)
+            return transaction.snapshot

@@ -19,6 +19,7 @@ import ducklake_lab as dl
 from ducklake_lab.model import deletion_vectors
 from tests.unit.foreign.tables import (
     action,
+    actions,
     alter_schema,
     check_same,
     commit,
@@ -238,6 +239,10 @@ def test_refusals_leave_nothing_behind(session: dl.Session, path: Path, tmp_path
     commit(other, [{"add": {**add, "size": file.stat().st_size}}])
     with pytest.raises(dl.DuckLakeError, match="found type TIMESTAMP"):
         session.add_table("delta", other, "t")
+    # the file beside the table stays, and one of another type is not cast
+    alter_schema(other, [{"name": "t", "type": "integer", "nullable": True, "metadata": {}}])
+    with pytest.raises(dl.ConstraintError, match="Expected INTEGER"):
+        session.add_table("delta", other, "t", copy=True)
     file.write_bytes(b"")
     with pytest.raises(dl.DataFileError, match="has 0 bytes instead of"):
         session.add_table("delta", other, "t")
@@ -257,4 +262,46 @@ def test_refusals_leave_nothing_behind(session: dl.Session, path: Path, tmp_path
 def test_the_missing_package_is_named(session: dl.Session, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "deltalake", None)
     with pytest.raises(dl.UnsupportedFeatureError, match=r'pip install "ducklake-lab\[delta\]"'):
+        session.add_table("delta", path, "t")
+
+
+def test_sql_adds_a_table(session: dl.Session, path: Path) -> None:
+    write(path, pa.table({"i": [1]}))
+    write(path, pa.table({"i": [2]}), mode="append")
+    session.sql("CREATE SCHEMA s")
+    added = session.sql(f"CALL lake.add_delta_table('t', '{path}', schema => 's', version => 0)")
+    assert added.fetchall() == [("s", "t", 1)]
+    session.sql(f"CALL ducklake_add_delta_table('lake', 'u', '{path}')")
+    assert session.sql("SELECT (SELECT count(*) FROM s.t), (SELECT count(*) FROM u)").fetchall() == [(1, 2)]
+    with pytest.raises(dl.EntryExistsError, match="u"):
+        session.sql(f"CALL lake.add_delta_table('u', '{path}')")
+    with pytest.raises(dl.UsageError, match="whole number"):
+        session.sql(f"CALL lake.add_delta_table('v', '{path}', version => 'x')")
+    with pytest.raises(dl.UsageError, match="both as texts"):
+        session.sql("CALL lake.add_delta_table('v', 7)")
+
+
+def test_times_of_spark_are_written(session: dl.Session, path: Path) -> None:
+    """Spark writes INT96, which DuckDB reads without a zone."""
+    rows = pa.table({"i": range(1000), "t": pa.array(range(1000), pa.timestamp("us", tz="UTC")), "p": ["x"] * 1000})
+    write(path, rows, partition_by=["p"])
+    write(path, rows.slice(0, 5), mode="append")
+    file = path / actions(path, 0)[-1]["add"]["path"]
+    pq.write_table(pq.read_table(file, partitioning=None), file, use_deprecated_int96_timestamps=True)
+    commit(path, [{"add": {**actions(path, 0)[-1]["add"], "size": file.stat().st_size}}])
+    delete_by_vector(path, [0, 999], number=-1)
+    with pytest.raises(dl.ConstraintError, match="With copy=True"):
+        session.add_table("delta", path, "t")
+    session.sql("SET TimeZone = 'Asia/Tokyo'")
+    session.add_table("delta", path, "t", copy=True)
+    found = lake_rows(session, "t")
+    check_same(found, pa.concat_tables([rows.slice(1, 998), rows.slice(0, 5)]))
+    check_same(found, delta_rows(path))
+
+
+def test_features_that_change_rows_are_refused(session: dl.Session, path: Path) -> None:
+    write(path, pa.table({"i": [1]}))
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["typeWidening"]}
+    commit(path, [{"protocol": {**protocol, "writerFeatures": ["typeWidening"]}}])
+    with pytest.raises(dl.UnsupportedFeatureError, match="it uses typeWidening"):
         session.add_table("delta", path, "t")

@@ -294,3 +294,12 @@ def test_refusals(session: dl.Session, iceberg: Any, tmp_path: Path, monkeypatch
     monkeypatch.setitem(sys.modules, "pyiceberg.table", None)
     with pytest.raises(dl.UnsupportedFeatureError, match=r'pip install "ducklake-lab\[iceberg\]"'):
         session.add_table("iceberg", table.metadata_location, "t")
+
+
+def test_sql_adds_a_table(session: dl.Session, iceberg: Any) -> None:
+    table = create(iceberg, pa.table({"i": [1]}))
+    first = table.current_snapshot().snapshot_id
+    table.append(pa.table({"i": [2]}))
+    session.sql(f"CALL lake.add_iceberg_table('t', '{table.metadata_location}', snapshot_id => {first})")
+    session.sql(f"CALL lake.add_iceberg_table('u', '{table.metadata_location}')")
+    assert session.sql("SELECT (SELECT count(*) FROM t), (SELECT count(*) FROM u)").fetchall() == [(1, 2)]
