@@ -62,7 +62,7 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class FormatRules:
-    """What a format asks of data files.
+    """Demands of a format on data files.
 
     Attributes:
         title: its name, such as `an Iceberg table`.
