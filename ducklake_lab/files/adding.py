@@ -306,9 +306,17 @@ class _Layout:
                 yield self._map_path(column, in_path)
             else:
                 yield self._map_column(node, column, prefix)
+        unclaimed = {node.name.casefold() for node in nodes if self._key(node, named=named) not in left}
         for column in columns:
             if column.column_id in found:
                 continue
+            keys = self._keys(column, named=named)
+            if alike := unclaimed.intersection(key.casefold() for key in keys if isinstance(key, str)):
+                # some readers would find it, and others give NULL
+                raise ConstraintError(
+                    f'File "{self._path}" has the column "{prefix}{min(alike)}" in other upper and lower case than its table; '
+                    "write the file anew."
+                )
             if (in_path := self._name_in_path(column, prefix)) is not None:
                 yield self._map_path(column, in_path)
             elif not self._options.allow_missing:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from ducklake_lab.duckdb.casting import texts
 from ducklake_lab.errors import DataFileError, UnsupportedFeatureError, UsageError
-from ducklake_lab.foreign.library import first_line, local_path, module
+from ducklake_lab.foreign.library import local_path, module, worded
 from ducklake_lab.foreign.model import ForeignColumn, ForeignFile, ForeignTable
 from ducklake_lab.model.positions import Positions
 from ducklake_lab.model.types import DataType
@@ -53,25 +53,19 @@ def read(path: str, version: int | None) -> ForeignTable:
     title = f"the Delta table {path}"
     root = str(Path(local_path(path, title)).expanduser().absolute())
     package = module("delta", "deltalake")
-    try:
-        table = package.DeltaTable(root, version=version)
+    at = "" if version is None else f" at version {version}"
+    with worded(lambda said: UsageError(f"{path} is no Delta table that can be read{at}: {said}.")):
+        table = package.DeltaTable(Path(root).as_uri(), version=version)
         schema = json.loads(table.schema().to_json())
         protocol = table.protocol()
         mode = (table.metadata().configuration or {}).get("delta.columnMapping.mode") or "none"
-    except Exception as error:  # noqa: BLE001 - the package has its own errors, and those of its Rust parts
-        wanted = "" if version is None else f" at version {version}"
-        raise UsageError(f"{path} is no Delta table that can be read{wanted}: {first_line(error)}.") from None
     unknown = sorted(set(protocol.reader_features or ()) - _FEATURES)
     if unknown:
         raise UnsupportedFeatureError(f"Adding {title} is not supported: it uses {', '.join(unknown)}.")
     columns = tuple(_column(entry, mode, title, "") for entry in schema["fields"])
-    try:
+    with worded(lambda said: DataFileError(f"The log of {title} cannot be read: {said}.")):
         added = pa.table(table.get_add_actions())
         vectors = _vectors(table, title) if "deletionVectors" in (protocol.reader_features or ()) else {}
-    except (UnsupportedFeatureError, DataFileError):
-        raise
-    except Exception as error:  # noqa: BLE001 - as above
-        raise DataFileError(f"The log of {title} cannot be read: {first_line(error)}.") from None
     files = _files(added, columns, root, vectors, title)
     unmatched = vectors.keys() - {file.path for file in files}
     if unmatched:

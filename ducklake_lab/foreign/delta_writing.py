@@ -20,7 +20,7 @@ from ducklake_lab.foreign.exporting import (
     make,
     put_files,
 )
-from ducklake_lab.foreign.library import first_line, module
+from ducklake_lab.foreign.library import module, worded
 from ducklake_lab.model.entries import Column
 from ducklake_lab.scan.plan import ScanPlan
 
@@ -64,10 +64,9 @@ def export(plan: ScanPlan, name: str, path: str, snapshot_id: int, *, overwrite:
             )
             for file in files
         ]
-        try:
-            actions.create_table_with_add_actions(str(folder), schema, added, mode="overwrite" if exists else "error")
-        except Exception as error:  # noqa: BLE001 - the package has its own errors, and those of its Rust parts
-            raise UsageError(f"The log of {folder} cannot be written: {first_line(error)}.") from None
+        with worded(lambda said: UsageError(f"The log of {folder} cannot be written: {said}.")):
+            mode = "overwrite" if exists else "error"
+            actions.create_table_with_add_actions(folder.as_uri(), schema, added, mode=mode)
         linked = sum(file.is_linked for file in files)
         rows = sum(file.records for file in files)
         return Exported("delta", str(folder), snapshot_id, rows, linked, len(files) - linked)
@@ -81,7 +80,7 @@ def _exists(folder: Path, *, overwrite: bool) -> bool:
         return False
     if not overwrite:
         raise EntryExistsError(f"There is something in {folder} already; export elsewhere, or with overwrite=True.")
-    if not module("delta", "deltalake").DeltaTable.is_deltatable(str(folder)):
+    if not module("delta", "deltalake").DeltaTable.is_deltatable(folder.as_uri()):
         raise EntryExistsError(f"{folder} has no Delta table, so it is not overwritten; export elsewhere.")
     return True
 

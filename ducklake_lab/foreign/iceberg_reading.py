@@ -15,8 +15,8 @@ from ducklake_lab.duckdb.casting import texts
 from ducklake_lab.duckdb.file_access import connect
 from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.duckdb.wording import worded_of_file
-from ducklake_lab.errors import DataFileError, DuckLakeError, UnsupportedFeatureError, UsageError
-from ducklake_lab.foreign.library import first_line, local_path, module
+from ducklake_lab.errors import DataFileError, UnsupportedFeatureError, UsageError
+from ducklake_lab.foreign.library import local_path, module, worded
 from ducklake_lab.foreign.model import ForeignColumn, ForeignFile, ForeignTable
 from ducklake_lab.model import deletion_vectors
 from ducklake_lab.model.positions import Positions, ascending
@@ -63,12 +63,8 @@ def read(source: object, snapshot_id: int | None) -> ForeignTable:
     if snapshot_id is not None and table.metadata.snapshot_by_id(snapshot_id) is None:
         raise UsageError(f"There is no snapshot {snapshot_id} of {title}; it may have expired.")
     snapshot = table.metadata.snapshot_by_id(snapshot_id) if snapshot_id is not None else table.current_snapshot()
-    try:
+    with worded(lambda said: DataFileError(f"The metadata of {title} cannot be read: {said}.")):
         return _read(table, snapshot, title)
-    except (DuckLakeError, KeyboardInterrupt):
-        raise
-    except Exception as error:  # noqa: BLE001 - the package raises errors of many kinds about damaged files
-        raise DataFileError(f"The metadata of {title} cannot be read: {first_line(error)}.") from None
 
 
 def _opened(source: str, tables: Any, title: str) -> Any:
@@ -77,10 +73,8 @@ def _opened(source: str, tables: Any, title: str) -> Any:
         path = newest_metadata(path, title)
     if not path.is_file():
         raise UsageError(f"There is no file {path}; name the table's newest metadata file, or its folder.")
-    try:
+    with worded(lambda said: UsageError(f"{path} is no metadata of an Iceberg table that can be read: {said}.")):
         return tables.StaticTable.from_metadata(str(path))
-    except Exception as error:  # noqa: BLE001 - as above
-        raise UsageError(f"{path} is no metadata of an Iceberg table that can be read: {first_line(error)}.") from None
 
 
 def newest_metadata(folder: Path, title: str) -> Path:

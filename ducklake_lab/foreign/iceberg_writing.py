@@ -19,7 +19,7 @@ from ducklake_lab.foreign.exporting import (
     make,
     put_files,
 )
-from ducklake_lab.foreign.library import first_line, module
+from ducklake_lab.foreign.library import module, worded
 from ducklake_lab.model.entries import Column
 from ducklake_lab.scan.plan import ScanPlan
 
@@ -56,6 +56,9 @@ def export(plan: ScanPlan, name: str, path: str, snapshot_id: int, *, overwrite:
         UsageError: a file cannot be written.
     """
     folder = check_target(path)
+    if "?" in str(folder) or "#" in str(folder):
+        # the package takes what follows for a part of a URL, and would write elsewhere
+        raise UnsupportedFeatureError(f'Exporting to "{folder}" is not supported: names of its folders have ? or #.')
     module("iceberg", "pyiceberg.table")
     check_columns(plan.columns, name, RULES)
     schema = _schema(plan.columns, name)
@@ -94,15 +97,11 @@ def _is_numbered(path: Path) -> bool:
 def _schema(columns: tuple[Column, ...], name: str) -> Any:
     """Return the schema; its field ids are the column ids, which the lake's files have."""
     schemas = module("iceberg", "pyiceberg.schema")
-    try:
+    refused = "Exporting {} is not supported: Iceberg refuses its columns ({}); rename them."
+    with worded(lambda said: UnsupportedFeatureError(refused.format(name, said))):
         schema = schemas.Schema(*(_field(column) for column in columns), schema_id=0)
-        schema.find_field(columns[0].column_id)
         schemas.index_by_name(schema)
-    except ValueError as error:
-        raise UnsupportedFeatureError(
-            f"Exporting {name} is not supported: Iceberg refuses its columns ({first_line(error)}); rename them."
-        ) from None
-    return schema
+        return schema
 
 
 def _field(column: Column) -> Any:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 from urllib.parse import unquote
 
-from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.errors import DuckLakeError, UnsupportedFeatureError
 from ducklake_lab.storage import is_local
 
 _PACKAGES = {"delta": ("Delta", "deltalake"), "iceberg": ("Iceberg", "pyiceberg")}
@@ -27,8 +29,22 @@ def module(extra: str, name: str) -> Any:
         ) from None
 
 
-def first_line(error: BaseException) -> str:
-    """Return the first line of an error of such a package."""
+@contextmanager
+def worded(say: Callable[[str], DuckLakeError]) -> Iterator[None]:
+    """Raises errors of such a package anew, in one line; panics of its Rust parts are no `Exception`.
+
+    Args:
+        say: returns the error for the first line of the package's.
+    """
+    try:
+        yield
+    except (DuckLakeError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - raised anew
+        raise say(_first_line(error)) from None
+
+
+def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0].rstrip(".")[:300] if lines else type(error).__name__
 

@@ -39,6 +39,7 @@ from ducklake_lab.session.rows.result import Result
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.rows.view import RowsView, table_view
 from ducklake_lab.sql.prune.spark_condition import predicate_of
+from ducklake_lab.storage import is_below
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -129,6 +130,10 @@ class TableHandle:
         with self._lakes.statement():
             place = self._place(at)
             plan = self._sources.scan(place.lake, place.state, place.table())
+            if is_below(str(path), place.lake.data_path):
+                raise UsageError(
+                    f'"{path}" is in the data path of {place.lake.alias}, whose cleanup would delete it; export elsewhere.'
+                )
             export = {"delta": delta_writing.export, "iceberg": iceberg_writing.export}[format]
             return export(plan, self._name, str(path), place.state.snapshot.snapshot_id, overwrite=overwrite)
 

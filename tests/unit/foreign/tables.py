@@ -35,7 +35,7 @@ def delta_rows(path: Path, version: int | None = None) -> pa.Table:
     """Rows of a Delta table as its package reads them, column mapping and deletion vectors included."""
     from deltalake import DeltaTable
 
-    return pa.table(DeltaTable(path, version=version).scan().read_all())
+    return pa.table(DeltaTable(path.as_uri(), version=version).scan().read_all())
 
 
 def log_of(path: Path, version: int) -> Path:

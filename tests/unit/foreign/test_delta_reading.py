@@ -305,3 +305,56 @@ def test_features_that_change_rows_are_refused(session: dl.Session, path: Path) 
     commit(path, [{"protocol": {**protocol, "writerFeatures": ["typeWidening"]}}])
     with pytest.raises(dl.UnsupportedFeatureError, match="it uses typeWidening"):
         session.add_table("delta", path, "t")
+
+
+def test_names_in_another_case_are_refused(session: dl.Session, path: Path) -> None:
+    write(path, pa.table({"i": [1], "Name": ["x"]}))
+    i, name = fields_of(path)
+    alter_schema(path, [i, {**name, "name": "name"}])
+    with pytest.raises(dl.ConstraintError, match="in other upper and lower case"):
+        session.add_table("delta", path, "t")
+    alter_schema(path, [i, {**i, "name": "I"}])
+    with pytest.raises(dl.DuckLakeError):
+        session.add_table("delta", path, "t")
+
+
+def test_damaged_deletion_vectors(session: dl.Session, path: Path, tmp_path: Path) -> None:
+    write(path, pa.table({"i": [1, 2]}))
+    delete_by_vector(path, [7])
+    with pytest.raises(dl.DataFileError):
+        session.add_table("delta", path, "t")
+    (path / "deletion_vector.bin").write_bytes(b"\x01nonsense")
+    with pytest.raises(dl.DataFileError):
+        session.add_table("delta", path, "t")
+    assert not [file for file in (tmp_path / "data").rglob("*") if file.is_file()]
+
+
+def test_a_lake_that_is_read_only_gets_nothing(path: Path, tmp_path: Path) -> None:
+    write(path, pa.table({"i": [1]}))
+    uri = f"ducklake:{tmp_path}/only.ducklake"
+    dl.connect(uri, data_path=f"{tmp_path}/[data] *").close()
+    with dl.connect(uri, read_only=True) as session, pytest.raises(dl.TransactionError):
+        session.add_table("delta", path, "t")
+    assert not [file for file in tmp_path.glob("[[]data*/**/*") if file.is_file()]
+
+
+def test_folders_with_signs_of_patterns(path: Path, tmp_path: Path) -> None:
+    write(path, pa.table({"i": [1], "p": ["x*"]}), partition_by=["p"])
+    with dl.connect(f"ducklake:{tmp_path}/odd.ducklake", data_path=f"{tmp_path}/column_2=y") as session:
+        session.add_table("delta", path, "t")
+        assert session.sql("FROM t").fetchall() == [(1, "x*")]
+        session.add_table("delta", path.rename(path.parent / "a[b]*c?#"), "u")
+        assert session.sql("FROM u").fetchall() == [(1, "x*")]
+
+
+def test_two_sessions_add_one_name(path: Path, tmp_path: Path) -> None:
+    write(path, pa.table({"i": [1]}))
+    uri = f"ducklake:sqlite:{tmp_path}/two.db"
+    with dl.connect(uri, data_path=f"{tmp_path}/two") as one, dl.connect(uri) as two:
+        one.sql("BEGIN")
+        one.add_table("delta", path, "t")
+        two.add_table("delta", path, "t")
+        with pytest.raises(dl.TransactionConflictError):
+            one.sql("COMMIT")
+        assert one.sql("FROM t").fetchall() == [(1,)]
+    assert len(list((tmp_path / "two").rglob("*.parquet"))) == 1

@@ -192,8 +192,13 @@ def test_what_a_format_lacks_is_refused(session: dl.Session, path: str, kind: st
     session.sql("CREATE TABLE o(i INTEGER)")
     with pytest.raises(dl.UnsupportedFeatureError, match="not on this machine's disks"):
         session.table("o").export(kind, "s3://bucket/t")
+    with pytest.raises(dl.UsageError, match="whose cleanup would delete it"):
+        session.table("o").export(kind, f"{tmp_path}/data/out")
     with pytest.raises(dl.UsageError, match="is not a table format"):
         session.table("o").export("hudi", path)  # type: ignore[arg-type]
+    if kind == "iceberg":
+        with pytest.raises(dl.UnsupportedFeatureError, match="names of its folders"):
+            session.table("o").export(kind, f"{path}#2")
     if kind == "delta":
         session.sql('CREATE TABLE n("a b" INTEGER)')
         with pytest.raises(dl.UnsupportedFeatureError, match='no column named "a b"'):

@@ -11,11 +11,13 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.model import deletion_vectors
 from tests.unit.foreign.tables import check_same, commit_files, iceberg_file, lake_rows
 
 pytest.importorskip("pyiceberg", reason="needs the extra [iceberg]")
@@ -303,3 +305,37 @@ def test_sql_adds_a_table(session: dl.Session, iceberg: Any) -> None:
     session.sql(f"CALL lake.add_iceberg_table('t', '{table.metadata_location}', snapshot_id => {first})")
     session.sql(f"CALL lake.add_iceberg_table('u', '{table.metadata_location}')")
     assert session.sql("SELECT (SELECT count(*) FROM t), (SELECT count(*) FROM u)").fetchall() == [(1, 2)]
+
+
+def test_deletion_vectors_become_delete_files(session: dl.Session, iceberg: Any, tmp_path: Path) -> None:
+    from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
+    from pyiceberg.typedef import Record
+
+    table = create(iceberg, pa.table({"i": range(100)}))
+    (name,) = (task.file.file_path for task in table.scan().plan_files())
+    positions, snapshots = np.array([1, 5, 99]), np.array([1, 1, 2])
+    data, _ = deletion_vectors.write(positions, snapshots, name)
+    path = tmp_path / "foreign" / "deletes.puffin"
+    path.write_bytes(data)
+    assert list(deletion_vectors.by_data_file(data)) == [name]
+    file = DataFile.from_args(
+        content=DataFileContent.POSITION_DELETES,
+        file_path=str(path),
+        file_format=FileFormat.PUFFIN,
+        partition=Record(),
+        record_count=3,
+        file_size_in_bytes=len(data),
+        spec_id=0,
+    )
+    metadata = commit_files(table, [file], deletes=True)
+    session.add_table("iceberg", metadata, "t")
+    assert session.sql("SELECT count(*), sum(i) FROM t").fetchall() == [(97, 4950 - 105)]
+    path.write_bytes(data[:-1])
+    with pytest.raises(dl.DataFileError, match="deletion vectors"):
+        session.add_table("iceberg", metadata, "u")
+
+
+def test_columns_that_differ_by_case_are_refused(session: dl.Session, iceberg: Any) -> None:
+    table = create(iceberg, pa.table({"i": [1], "I": [2]}))
+    with pytest.raises(dl.EntryExistsError, match="but for case"):
+        session.add_table("iceberg", table, "t")
