@@ -93,6 +93,8 @@ class AddOptions:
     converts: bool = False
 
 
+#: Footers that one query reads of files whose paths are no patterns.
+_AT_ONCE = 1000
 _FOOTERS = """
 SELECT f.file_name, f.num_rows, f.num_row_groups, f.file_size_bytes, f.footer_size, s, m
 FROM (
@@ -116,10 +118,15 @@ def describe_files(table: Table, patterns: Sequence[str], options: AddOptions, t
     described: dict[str, WrittenFile] = {}
     connection = connect()
     try:
-        for pattern in patterns:
-            if not is_local(pattern):
-                raise UnsupportedFeatureError(f"Adding {pattern} is not supported: it is not on this machine's disks.")
-            whole = str(Path(pattern).absolute())
+        at_once = 1 if options.names is None else _AT_ONCE
+        for start in range(0, len(patterns), at_once):
+            some = patterns[start : start + at_once]
+            for pattern in some:
+                if not is_local(pattern):
+                    raise UnsupportedFeatureError(
+                        f"Adding {pattern} is not supported: it is not on this machine's disks."
+                    )
+            whole = [str(Path(pattern).absolute()) for pattern in some]
             _check_regular(connection, whole)
             for path, *footer in _footers(connection, whole):
                 if path not in described:
@@ -132,24 +139,24 @@ def describe_files(table: Table, patterns: Sequence[str], options: AddOptions, t
         connection.close()
 
 
-def _check_regular(connection: duckdb.DuckDBPyConnection, pattern: str) -> None:
+def _check_regular(connection: duckdb.DuckDBPyConnection, patterns: Sequence[str]) -> None:
     """Refuses pipes and devices, which DuckDB would wait for."""
     try:
-        listed = arrow(connection, "SELECT file FROM glob($1)", [pattern])
+        listed = arrow(connection, "SELECT file FROM glob($1)", [patterns])
     except duckdb.Error as error:
-        raise DataFileError(_unreadable(error, pattern)) from None
+        raise DataFileError(_unreadable(error, patterns[0])) from None
     try:
         Storage().check_regular(listed.column(0).to_pylist())
     except DataFileError as error:
         raise DataFileError(f"{str(error).rstrip('.')}; nothing was added.") from None
 
 
-def _footers(connection: duckdb.DuckDBPyConnection, pattern: str) -> Iterator[tuple[Any, ...]]:
+def _footers(connection: duckdb.DuckDBPyConnection, patterns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """Read from each footer: path, rows, row groups, bytes, its own bytes, columns of the schema, and chunks."""
     try:
-        footers = arrow(connection, _FOOTERS, [pattern])
+        footers = arrow(connection, _FOOTERS, [patterns])
     except duckdb.Error as error:
-        raise DataFileError(_unreadable(error, pattern)) from None
+        raise DataFileError(_unreadable(error, patterns[0])) from None
     for batch in footers.to_batches(1000):
         *plain, schemas, chunks = batch.columns
         values = (column.to_pylist() for column in plain)
@@ -227,8 +234,8 @@ class _Describer:
     def _value(self, path: str, hive: Mapping[str, str | None], name: str, kind: DataType) -> str | None:
         """Return the value of a column in a path, as text of its type."""
         text = hive[name.casefold()]
-        if text is None:
-            return None
+        if text is None or self._options.names is not None:
+            return text  # `column_folder` takes texts of the column's type
         if (text, kind) not in self._values:
             try:
                 typed = cast_columns(pa.table({"v": [text]}), {"v": kind}, self._time_zone)

@@ -59,7 +59,7 @@ class _Taking:
         self._source = source
         self._copy = copy
         self._storage = Storage()
-        self._folder = transaction.lake.folder(transaction.state, table)
+        self._folder = transaction.lake.folder(transaction.state, table).removeprefix("file://")
         keys = dict(_keys(table.columns, source.columns))
         self._options = AddOptions(allow_missing=True, ignore_extra_columns=True, names=ColumnNames(keys, self._folder))
         # by the relative path in the lake
@@ -90,7 +90,7 @@ class _Taking:
         title = self._source.title
         self._storage.check_regular([file.path for file in self._files.values()])
         for path, file in self._files.items():
-            target = (self._folder + path).removeprefix("file://")
+            target = self._folder + path
             try:
                 size = os.stat(file.path).st_size
                 if file.size is not None and size != file.size:
@@ -126,7 +126,7 @@ class _Taking:
 
     def _own(self, paths: Iterable[str], options: AddOptions) -> list[WrittenFile]:
         found = describe_files(self._table, [self._folder + path for path in paths], options, "UTC")
-        relative = ((file, file.path.removeprefix(self._folder.removeprefix("file://"))) for file in found)
+        relative = ((file, file.path.removeprefix(self._folder)) for file in found)
         return [replace(file, path=path, path_is_relative=True, is_own=True) for file, path in relative]
 
     def _converted(self, file: WrittenFile) -> WrittenFile:
