@@ -23,6 +23,8 @@ from ducklake_lab.scan.footers import field_id, file_schemas
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.storage import Storage, is_local
 
+#: Bytes and number of files of the lake whose rows are written to one file.
+_WRITTEN_AT_ONCE, _FILES_AT_ONCE = 64_000_000, 1000
 _INFINITE = ("date", "timestamp", "timestamptz")
 
 
@@ -149,33 +151,47 @@ def put_files(plan: ScanPlan, folder: Path, rules: FormatRules, made: list[str])
     """
     storage = Storage()
     linkable = _linkable(plan, rules, storage)
+    rest: list[ScanFile] = []
     for file in plan.files:
-        name = f"ducklake-{new_uuid()}.parquet"
-        target = str(folder / name)
-        made.append(target)
         data_file = file.data_file
-        if file.path in linkable and not _is_changed(file):
-            is_linked = link_or_copy(file.path.removeprefix("file://"), target)
-            yield ExportedFile(name, data_file.record_count, data_file.file_size_bytes, is_linked)
+        if file.path not in linkable:
+            rest.append(file)
             continue
-        one = replace(plan, files=(file,), inlined=None, files_total=1, bytes_total=data_file.file_size_bytes)
-        if (written := _written(one, target, name, storage)) is not None:
-            yield written
-    if plan.inlined is not None:
-        name = f"ducklake-{new_uuid()}.parquet"
-        made.append(str(folder / name))
-        one = replace(plan, files=(), files_total=0, bytes_total=0)
-        if (written := _written(one, made[-1], name, storage)) is not None:
-            yield written
+        name, target = _new_file(folder, made)
+        is_linked = link_or_copy(file.path.removeprefix("file://"), target)
+        yield ExportedFile(name, data_file.record_count, data_file.file_size_bytes, is_linked)
+    parts = list(_parts(rest)) or [()]
+    for i, files in enumerate(parts):
+        size = sum(file.data_file.file_size_bytes for file in files)
+        inlined = plan.inlined if i == 0 else None
+        rows = reader.read(replace(plan, files=files, inlined=inlined, files_total=len(files), bytes_total=size))
+        if rows.num_rows == 0:
+            continue
+        name, target = _new_file(folder, made)
+        with Writer(plan.table, WriteOptions()) as writer:
+            written = writer.write(rows, target, storage)
+        yield ExportedFile(name, written.record_count, written.file_size_bytes, is_linked=False)
 
 
-def _written(plan: ScanPlan, target: str, name: str, storage: Storage) -> ExportedFile | None:
-    rows = reader.read(plan)
-    if rows.num_rows == 0:
-        return None
-    with Writer(plan.table, WriteOptions()) as writer:
-        file = writer.write(rows, target, storage)
-    return ExportedFile(name, file.record_count, file.file_size_bytes, is_linked=False)
+def _new_file(folder: Path, made: list[str]) -> tuple[str, str]:
+    """Return the name and the path of a new file, and note it."""
+    name = f"ducklake-{new_uuid()}.parquet"
+    made.append(str(folder / name))
+    return name, made[-1]
+
+
+def _parts(files: Sequence[ScanFile]) -> Iterator[tuple[ScanFile, ...]]:
+    """Yield files in groups that become one file each, as they are small; a large one is alone."""
+    part: list[ScanFile] = []
+    size = 0
+    for file in files:
+        size += file.data_file.file_size_bytes
+        if part and (size > _WRITTEN_AT_ONCE or len(part) == _FILES_AT_ONCE):
+            yield tuple(part)
+            part, size = [], file.data_file.file_size_bytes
+        part.append(file)
+    if part:
+        yield tuple(part)
 
 
 def _is_changed(file: ScanFile) -> bool:
