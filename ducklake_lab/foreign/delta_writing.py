@@ -13,6 +13,7 @@ from ducklake_lab.errors import EntryExistsError, UnsupportedFeatureError, Usage
 from ducklake_lab.foreign.delta_reading import TYPES
 from ducklake_lab.foreign.exporting import (
     Exported,
+    ExportedFile,
     FormatRules,
     check_columns,
     check_target,
@@ -64,9 +65,15 @@ def export(plan: ScanPlan, name: str, path: str, snapshot_id: int, *, overwrite:
             )
             for file in files
         ]
-        with worded(lambda said: UsageError(f"The log of {folder} cannot be written: {said}.")):
-            mode = "overwrite" if exists else "error"
-            actions.create_table_with_add_actions(folder.as_uri(), schema, added, mode=mode)
+        try:
+            with worded(lambda said: UsageError(f"The log of {folder} cannot be written: {said}.")):
+                mode = "overwrite" if exists else "error"
+                actions.create_table_with_add_actions(folder.as_uri(), schema, added, mode=mode)
+        except BaseException:
+            # an interrupt, or an error of what follows a commit, comes when the log has the files
+            if _is_named(folder, files):
+                made.clear()
+            raise
         linked = sum(file.is_linked for file in files)
         rows = sum(file.records for file in files)
         return Exported("delta", str(folder), snapshot_id, rows, linked, len(files) - linked)
@@ -83,6 +90,12 @@ def _exists(folder: Path, *, overwrite: bool) -> bool:
     if not module("delta", "deltalake").DeltaTable.is_deltatable(folder.as_uri()):
         raise EntryExistsError(f"{folder} has no Delta table, so it is not overwritten; export elsewhere.")
     return True
+
+
+def _is_named(folder: Path, files: Sequence[ExportedFile]) -> bool:
+    """Return whether the log names one of the files."""
+    logs = (folder / "_delta_log").glob("*.json")
+    return bool(files) and any(files[0].name in log.read_text(encoding="utf-8") for log in logs)
 
 
 def _check_names(columns: Sequence[Column], name: str) -> None:

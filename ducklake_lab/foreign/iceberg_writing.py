@@ -166,7 +166,12 @@ def _write(
     hint = metadata / f"{mark}.hint"
     made.append(str(hint))
     hint.write_text(str(number))
-    os.replace(hint, metadata / "version-hint.text")
+    try:
+        os.replace(hint, metadata / "version-hint.text")
+    except BaseException:
+        if not hint.exists():
+            made.clear()  # an interrupt came when readers had found it
+        raise
     return str(target)
 
 

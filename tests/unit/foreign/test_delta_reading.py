@@ -30,6 +30,7 @@ from tests.unit.foreign.tables import (
 )
 
 deltalake = pytest.importorskip("deltalake", reason="needs the extra [delta]")
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -358,3 +359,21 @@ def test_two_sessions_add_one_name(path: Path, tmp_path: Path) -> None:
             one.sql("COMMIT")
         assert one.sql("FROM t").fetchall() == [(1,)]
     assert len(list((tmp_path / "two").rglob("*.parquet"))) == 1
+
+
+def test_added_tables_are_altered_merged_and_branched(session: dl.Session, path: Path) -> None:
+    rows = pa.table({"i": range(6), "p": [1, 1, 2, 2, None, None], "s": ["a b", "c/d", None, "null", "x", "y"]})
+    write(path, rows, partition_by=["p", "s"])
+    session.add_table("delta", path, "t")
+    before = session.current_snapshot().snapshot_id
+    session.sql("ALTER TABLE t RENAME COLUMN s TO z; ALTER TABLE t ADD COLUMN n INTEGER DEFAULT 3")
+    session.sql("UPDATE t SET p = 9 WHERE i = 0; DELETE FROM t WHERE i = 5")
+    session.sql("CALL lake.merge_adjacent_files(); CALL lake.rewrite_data_files('t', delete_threshold => 0)")
+    expected = [(0, 9, "a b", 3), (1, 1, "c/d", 3), (2, 2, None, 3), (3, 2, "null", 3), (4, None, "x", 3)]
+    assert session.sql("FROM t ORDER BY i").fetchall() == expected
+    check_same(session.sql(f"FROM t AT (VERSION => {before})").arrow(), rows)
+    changed = session.sql(f"FROM lake.table_changes('t', {before}, {before})").arrow()
+    check_same(changed.select(["i", "p", "s"]), rows)
+    session.branch("b")
+    session.switch("b")
+    assert session.sql("FROM t ORDER BY i").fetchall() == expected

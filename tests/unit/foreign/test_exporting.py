@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from ducklake_lab.foreign import exporting
 from tests.unit.foreign.tables import check_same, delta_rows, lake_rows
 
 FORMATS = ("delta", "iceberg")
-pytestmark = pytest.mark.parametrize("kind", FORMATS)
+pytestmark = [pytest.mark.parametrize("kind", FORMATS), pytest.mark.slow]
 
 
 @pytest.fixture(autouse=True)
@@ -238,3 +239,30 @@ def test_many_files_become_few(session: dl.Session, path: str, kind: str, monkey
     assert exported(session, kind, f"{path}2") == (0, 3)
     monkeypatch.setattr(exporting, "_WRITTEN_AT_ONCE", 1)
     assert exported(session, kind, f"{path}3") == (0, 7)
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_an_interrupt_takes_no_files_of_a_log(
+    session: dl.Session, path: str, kind: str, monkeypatch: pytest.MonkeyPatch, committed: bool
+) -> None:
+    session.sql("CREATE TABLE t AS SELECT i FROM range(100) r(i)")
+    package, name = {"delta": ("deltalake.transaction", "create_table_with_add_actions"), "iceberg": ("os", "replace")}[
+        kind
+    ]
+    module = importlib.import_module(package)
+    last = getattr(module, name)
+
+    def interrupted(*args: object, **options: object) -> None:
+        if committed:
+            last(*args, **options)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as context:
+        context.setattr(module, name, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            session.table("t").export(kind, path)
+    if committed:
+        check_same(foreign_rows(kind, path), lake_rows(session, "t"))
+    else:
+        assert not Path(path).exists()
+        exported(session, kind, path)

@@ -21,6 +21,7 @@ from ducklake_lab.model import deletion_vectors
 from tests.unit.foreign.tables import check_same, commit_files, iceberg_file, lake_rows
 
 pytest.importorskip("pyiceberg", reason="needs the extra [iceberg]")
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
