@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 
 from ducklake_lab.duckdb import library as duckdb
-from ducklake_lab.duckdb.bounds import smallest_and_largest
-from ducklake_lab.duckdb.casting import cast_columns, from_duckdb, texts
+from ducklake_lab.duckdb.casting import cast_columns, texts
 from ducklake_lab.duckdb.file_access import connect
 from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.duckdb.wording import worded_of_file
 from ducklake_lab.errors import ConstraintError, DataFileError, UnsupportedFeatureError
+from ducklake_lab.files.chunk_statistics import FIELDS as CHUNK_FIELDS
+from ducklake_lab.files.chunk_statistics import Chunk, constant, merged
 from ducklake_lab.files.constraints import check_added
+from ducklake_lab.files.file_columns import FIELDS as COLUMN_FIELDS
+from ducklake_lab.files.file_columns import Node, nodes_of
 from ducklake_lab.files.partitions import folder_names, partition_keys
 from ducklake_lab.model.entries import Column, Table
-from ducklake_lab.model.extra_stats import geometry_text, merge_geometries
-from ducklake_lab.model.files import ColumnStats, WrittenFile, counts
+from ducklake_lab.model.files import ColumnStats, WrittenFile
 from ducklake_lab.model.mapping import ColumnMapping, NameMapping
 from ducklake_lab.model.types import DataType
-from ducklake_lab.scan.paths import hive_values
+from ducklake_lab.scan.paths import NO_VALUE, hive_values
 from ducklake_lab.storage import Storage, is_local
 
 #: The types of a file that a column takes beside its own.
@@ -45,6 +48,33 @@ _NARROWER = {
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnNames:
+    """Names of a table's columns in files, and in the folders that `column_folder` names.
+
+    Attributes:
+        keys: by column id, the field ids and the names that a file has a column under. Names count in files without field ids.
+        folder: where the folders begin that have values in their names.
+    """
+
+    keys: Mapping[int, Sequence[int | str]]
+    folder: str
+
+    def by_id(self, nodes: Sequence[Node]) -> bool:
+        """Return whether a file's columns are found by their field ids."""
+        asked = any(isinstance(key, int) for keys in self.keys.values() for key in keys)
+        return asked and any(node.has_ids for node in nodes)
+
+
+def column_folder(column_id: int, text: str | None) -> str:
+    """Return the folder, ending in `/`, of files in which a column has one value; a text of its type."""
+    value = NO_VALUE if text is None else quote(text, safe="")
+    if text is not None and text.casefold() in ("null", NO_VALUE.casefold()):
+        # readers take these words for NULL
+        value = "".join(f"%{byte:02X}" for byte in text.encode())
+    return f"column_{column_id}={value}/"
+
+
+@dataclass(frozen=True, slots=True)
 class AddOptions:
     """Strictness of adding files.
 
@@ -52,62 +82,19 @@ class AddOptions:
         allow_missing: a file may lack columns of the table; its rows then have their defaults.
         ignore_extra_columns: a file may have columns that the table lacks.
         hive_partitioning: columns may be in the path, as `name=value`.
+        names: how files name the columns, where it is not by the table's names.
+        converts: a file may have times in 96 bits, which DuckDB reads without a zone, for columns with one: they are in UTC.
     """
 
     allow_missing: bool = False
     ignore_extra_columns: bool = False
     hive_partitioning: bool = True
+    names: ColumnNames | None = None
+    converts: bool = False
 
 
-@dataclass(slots=True)
-class _Node:
-    """A column of a file; `leaf` is its number among those that hold values."""
-
-    name: str
-    kind: DataType | None
-    shape: str
-    children: list[_Node]
-    leaf: int | None
-    unread: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Chunk:
-    """A column's values in a row group, as the footer describes them.
-
-    Attributes:
-        leaf: the column's number among those that hold values.
-        old_low: the text of the least value, where old writers put it; new_low, where new ones do.
-    """
-
-    leaf: int
-    value_count: int | None
-    null_count: int | None
-    old_low: str | None
-    new_low: str | None
-    old_high: str | None
-    new_high: str | None
-    size: int | None
-    box: Mapping[str, float] | None
-    geometries: Sequence[str] | None
-
-    @property
-    def low(self) -> str | None:
-        return self.new_low if self.old_low is None else self.old_low
-
-    @property
-    def high(self) -> str | None:
-        return self.new_high if self.old_high is None else self.old_high
-
-
-#: Digits of the longest decimals that DuckDB and Spark have.
-_DECIMAL_DIGITS = 38
-#: Fields that describe a column of a file's schema, parents before their parts, and a chunk.
-_SCHEMA = ("name", "num_children", "converted_type", "logical_type", "duckdb_type")
-_CHUNK = (
-    *("column_id", "num_values", "stats_null_count", "stats_min", "stats_min_value", "stats_max", "stats_max_value"),
-    *("total_compressed_size", "geo_bbox", "geo_types"),
-)
+#: Footers that one query reads of files whose paths are no patterns.
+_AT_ONCE = 1000
 _FOOTERS = """
 SELECT f.file_name, f.num_rows, f.num_row_groups, f.file_size_bytes, f.footer_size, s, m
 FROM (
@@ -131,10 +118,15 @@ def describe_files(table: Table, patterns: Sequence[str], options: AddOptions, t
     described: dict[str, WrittenFile] = {}
     connection = connect()
     try:
-        for pattern in patterns:
-            if not is_local(pattern):
-                raise UnsupportedFeatureError(f"Adding {pattern} is not supported: it is not on this machine's disks.")
-            whole = str(Path(pattern).absolute())
+        at_once = 1 if options.names is None else _AT_ONCE
+        for start in range(0, len(patterns), at_once):
+            some = patterns[start : start + at_once]
+            for pattern in some:
+                if not is_local(pattern):
+                    raise UnsupportedFeatureError(
+                        f"Adding {pattern} is not supported: it is not on this machine's disks."
+                    )
+            whole = [str(Path(pattern).absolute()) for pattern in some]
             _check_regular(connection, whole)
             for path, *footer in _footers(connection, whole):
                 if path not in described:
@@ -147,28 +139,28 @@ def describe_files(table: Table, patterns: Sequence[str], options: AddOptions, t
         connection.close()
 
 
-def _check_regular(connection: duckdb.DuckDBPyConnection, pattern: str) -> None:
+def _check_regular(connection: duckdb.DuckDBPyConnection, patterns: Sequence[str]) -> None:
     """Refuses pipes and devices, which DuckDB would wait for."""
     try:
-        listed = arrow(connection, "SELECT file FROM glob($1)", [pattern])
+        listed = arrow(connection, "SELECT file FROM glob($1)", [patterns])
     except duckdb.Error as error:
-        raise DataFileError(_unreadable(error, pattern)) from None
+        raise DataFileError(_unreadable(error, patterns[0])) from None
     try:
         Storage().check_regular(listed.column(0).to_pylist())
     except DataFileError as error:
         raise DataFileError(f"{str(error).rstrip('.')}; nothing was added.") from None
 
 
-def _footers(connection: duckdb.DuckDBPyConnection, pattern: str) -> Iterator[tuple[Any, ...]]:
+def _footers(connection: duckdb.DuckDBPyConnection, patterns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
     """Read from each footer: path, rows, row groups, bytes, its own bytes, columns of the schema, and chunks."""
     try:
-        footers = arrow(connection, _FOOTERS, [pattern])
+        footers = arrow(connection, _FOOTERS, [patterns])
     except duckdb.Error as error:
-        raise DataFileError(_unreadable(error, pattern)) from None
+        raise DataFileError(_unreadable(error, patterns[0])) from None
     for batch in footers.to_batches(1000):
         *plain, schemas, chunks = batch.columns
         values = (column.to_pylist() for column in plain)
-        yield from zip(*values, _parts(schemas, _SCHEMA), _parts(chunks, _CHUNK), strict=True)
+        yield from zip(*values, _parts(schemas, COLUMN_FIELDS), _parts(chunks, CHUNK_FIELDS), strict=True)
 
 
 def _parts(lists: pa.ListArray, fields: Sequence[str]) -> Iterator[tuple[tuple[Any, ...], ...]]:
@@ -201,19 +193,19 @@ class _Describer:
 
     def describe(self, path: str, footer: Sequence[Any]) -> WrittenFile:
         rows, row_groups, size, footer_size, schema, chunks = footer
-        hive = hive_values(path) if self._options.hive_partitioning else {}
+        hive = self._hive_values(path)
         key = (tuple(hive), schema)
         if (layout := self._layouts.get(key)) is None:
             layout = self._layouts[key] = _Layout(path, self._table, schema, hive.keys(), self._options)
-        constants = {c.column_id: self._value(path, hive, c.name, c.data_type) for c in layout.in_path}
+        constants = {c.column_id: self._value(path, hive, name, c.data_type) for c, name in layout.in_path}
         return WrittenFile(
             path=path,
             record_count=rows,
             file_size_bytes=size,
             footer_size=footer_size,
             column_stats=(
-                *layout.statistics([_Chunk(*chunk) for chunk in chunks]),
-                *(_constant(*one, rows) for one in constants.items()),
+                *layout.statistics([Chunk(*chunk) for chunk in chunks]),
+                *(constant(*one, rows) for one in constants.items()),
             ),
             partition_values=self._partition_values(path, hive),
             path_is_relative=False,
@@ -221,6 +213,12 @@ class _Describer:
             mapping=layout.mapping,
             row_group_count=row_groups,
         )
+
+    def _hive_values(self, path: str) -> dict[str, str | None]:
+        if not self._options.hive_partitioning:
+            return {}
+        names = self._options.names
+        return hive_values(path if names is None else path.removeprefix(names.folder))
 
     def _partition_values(self, path: str, hive: Mapping[str, str | None]) -> tuple[str | None, ...]:
         values: list[str | None] = []
@@ -236,8 +234,8 @@ class _Describer:
     def _value(self, path: str, hive: Mapping[str, str | None], name: str, kind: DataType) -> str | None:
         """Return the value of a column in a path, as text of its type."""
         text = hive[name.casefold()]
-        if text is None:
-            return None
+        if text is None or self._options.names is not None:
+            return text  # `column_folder` takes texts of the column's type
         if (text, kind) not in self._values:
             try:
                 typed = cast_columns(pa.table({"v": [text]}), {"v": kind}, self._time_zone)
@@ -249,26 +247,12 @@ class _Describer:
         return self._values[text, kind]
 
 
-def _constant(column_id: int, value: str | None, rows: int) -> ColumnStats:
-    """Statistics of a column that has one value in a file."""
-    return ColumnStats(
-        column_id=column_id,
-        column_size_bytes=0,
-        value_count=rows if value is not None else 0,
-        null_count=0 if value is not None else rows,
-        min_value=value,
-        max_value=value,
-        min_is_exact=value is not None or None,
-        max_is_exact=value is not None or None,
-    )
-
-
 class _Layout:
     """Maps the columns of files with one schema to those of a table.
 
     Attributes:
         mapping: the columns by name.
-        in_path: columns that are in the path.
+        in_path: columns that are in the path, and their names there.
     """
 
     def __init__(
@@ -279,47 +263,76 @@ class _Layout:
         self._hive = hive
         self._options = options
         self._leaves: dict[int, tuple[Column, DataType | None]] = {}
-        self.in_path: list[Column] = []
-        nodes = iter(schema)
-        _, count, *_ = next(nodes)
-        numbers = iter(range(len(schema)))
-        columns = [_node(nodes, numbers) for _ in range(count or 0)]
+        self.in_path: list[tuple[Column, str]] = []
+        columns = nodes_of(schema)
+        self._by_id = options.names is not None and options.names.by_id(columns)
         self.mapping = ColumnMapping(tuple(self._map(columns, table.columns, "")))
 
-    def statistics(self, chunks: Sequence[_Chunk]) -> Iterator[ColumnStats]:
+    def statistics(self, chunks: Sequence[Chunk]) -> Iterator[ColumnStats]:
         """Yield the statistics of the columns that a file with these chunks holds."""
-        by_leaf: dict[int, list[_Chunk]] = {}
+        by_leaf: dict[int, list[Chunk]] = {}
         for chunk in chunks:
             if chunk.leaf in self._leaves:
                 by_leaf.setdefault(chunk.leaf, []).append(chunk)
         for leaf, some in by_leaf.items():
-            yield _merged(*self._leaves[leaf], some)
+            yield merged(*self._leaves[leaf], some)
 
-    def _map(self, nodes: Sequence[_Node], columns: Sequence[Column], prefix: str) -> Iterator[NameMapping]:
-        left = {column.name.casefold(): column for column in columns}
+    def _keys(self, column: Column, *, named: bool) -> Sequence[int | str]:
+        """Return what files may have a column under."""
+        if named or self._options.names is None:
+            return (column.name.casefold(),)
+        keys = self._options.names.keys[column.column_id]
+        return [key for key in keys if isinstance(key, int) == self._by_id]
+
+    def _key(self, node: Node, *, named: bool) -> int | str | None:
+        if named or self._options.names is None:
+            return node.name.casefold()
+        return node.field_id if self._by_id else node.name
+
+    def _name_in_path(self, column: Column, prefix: str) -> str | None:
+        """Return the name that the path has a column under; None where it is not in the path."""
+        name = column.name if self._options.names is None else f"column_{column.column_id}"
+        return name if not prefix and name.casefold() in self._hive else None
+
+    def _map(
+        self, nodes: Sequence[Node], columns: Sequence[Column], prefix: str, *, named: bool = False
+    ) -> Iterator[NameMapping]:
+        left = {key: column for column in columns for key in self._keys(column, named=named)}
+        found: set[int] = set()
         for node in nodes:
-            column = left.pop(node.name.casefold(), None)
-            if column is None:
+            column = left.get(key) if (key := self._key(node, named=named)) is not None else None
+            if column is None or column.column_id in found:
                 if self._options.ignore_extra_columns:
                     continue
                 raise ConstraintError(
                     f'Column "{prefix}{node.name}" exists in file "{self._path}" but was not found in table '
                     f'"{self._table.name}"; set ignore_extra_columns => true to add the file anyway.'
                 )
-            if not prefix and column.name.casefold() in self._hive:
-                yield self._map_path(column)
+            found.add(column.column_id)
+            if (in_path := self._name_in_path(column, prefix)) is not None:
+                yield self._map_path(column, in_path)
             else:
                 yield self._map_column(node, column, prefix)
-        for column in left.values():
-            if not prefix and column.name.casefold() in self._hive:
-                yield self._map_path(column)
+        unclaimed = {node.name.casefold() for node in nodes if self._key(node, named=named) not in left}
+        for column in columns:
+            if column.column_id in found:
+                continue
+            keys = self._keys(column, named=named)
+            if alike := unclaimed.intersection(key.casefold() for key in keys if isinstance(key, str)):
+                # some readers would find it, and others give NULL
+                raise ConstraintError(
+                    f'File "{self._path}" has the column "{prefix}{min(alike)}" in other upper and lower case than its table; '
+                    "write the file anew."
+                )
+            if (in_path := self._name_in_path(column, prefix)) is not None:
+                yield self._map_path(column, in_path)
             elif not self._options.allow_missing:
                 raise ConstraintError(
                     f'Column "{prefix}{column.name}" exists in table "{self._table.name}" but was not found in file '
                     f'"{self._path}"; set allow_missing => true to allow missing columns.'
                 )
 
-    def _map_column(self, node: _Node, column: Column, prefix: str) -> NameMapping:
+    def _map_column(self, node: Node, column: Column, prefix: str) -> NameMapping:
         self._check(node, column, prefix)
         if node.leaf is not None:
             self._leaves[node.leaf] = (column, node.kind)
@@ -335,18 +348,18 @@ class _Layout:
                 element = replace(element, name="list")
             children = (self._map_column(element, column.children[0], below),)
         elif column.type == "map":
-            children = tuple(self._map(node.children[0].children, column.children, below))
+            children = tuple(self._map(node.children[0].children, column.children, below, named=True))
         return NameMapping(node.name, column.column_id, children=children)
 
-    def _map_path(self, column: Column) -> NameMapping:
+    def _map_path(self, column: Column, name: str) -> NameMapping:
         if column.children:
             raise ConstraintError(
                 f"Column {column.name} of type {column.data_type.sql()} cannot be taken from the path {self._path}."
             )
-        self.in_path.append(column)
-        return NameMapping(column.name, column.column_id, is_partition=True)
+        self.in_path.append((column, name))
+        return NameMapping(name, column.column_id, is_partition=True)
 
-    def _check(self, node: _Node, column: Column, prefix: str) -> None:
+    def _check(self, node: Node, column: Column, prefix: str) -> None:
         target, stored = column.data_type, node.kind
         if node.unread is not None:
             raise ConstraintError(
@@ -360,79 +373,11 @@ class _Layout:
             fits = size is not None and size[0] <= target.decimal[0] and size[1] <= target.decimal[1]
         else:
             fits = stored is not None and stored.name in (target.name, *_NARROWER.get(target.name, ()))
+        if not fits and self._options.converts and stored is not None and node.physical == "INT96":
+            fits = target.name == "timestamptz"
         if not fits:
             shown = stored.sql() if stored is not None else node.shape.upper()
             raise ConstraintError(
                 f'Failed to map column "{prefix}{node.name}" from file "{self._path}" to the column in table '
                 f'"{self._table.name}": Expected {target.sql()}, found type {shown}.'
             )
-
-
-def _node(schema: Iterator[tuple[Any, ...]], numbers: Iterator[int]) -> _Node:
-    """The next column of a schema that lists parents before their parts."""
-    name, count, converted, logical, duckdb_type = next(schema)
-    leaf = None if count else next(numbers)
-    children = [_node(schema, numbers) for _ in range(count or 0)]
-    shape = {"LIST": "list", "MAP": "map"}.get(converted or "", "struct") if count else "value"
-    text = "GEOMETRY" if (logical or "").startswith("GeometryType") else duckdb_type
-    kind = None if count else from_duckdb(duckdb.sqltype(text))
-    return _Node(name, kind, shape, children, leaf, _unread(logical or ""))
-
-
-def _unread(logical: str) -> str | None:
-    """Return why not every engine can read values of a logical type of Parquet; None where all can."""
-    if logical.startswith("Float16Type"):
-        return "half-floats are not supported"
-    decimal = re.search(r"^DecimalType\(.*precision=(\d+)", logical)
-    if decimal is not None and int(decimal[1]) > _DECIMAL_DIGITS:
-        return f"decimals of more than {_DECIMAL_DIGITS} digits are not supported"
-    if logical.startswith("TimeType") and "MICROS=<null>" in logical:
-        return "times in other units than microseconds are not supported"
-    return None
-
-
-def _merged(column: Column, kind: DataType | None, chunks: Sequence[_Chunk]) -> ColumnStats:
-    value_count, null_count = counts(_total(c.value_count for c in chunks), _total(c.null_count for c in chunks))
-    # in a nested column a chunk may have as many NULLs as values, and values none the less
-    lows = [c.low for c in chunks if c.low is not None or c.null_count != c.value_count]
-    highs = [c.high for c in chunks if c.high is not None or c.null_count != c.value_count]
-    return ColumnStats(
-        column_id=column.column_id,
-        column_size_bytes=sum(c.size or 0 for c in chunks),
-        value_count=value_count,
-        null_count=null_count,
-        min_value=_bound(0, lows, column.data_type),
-        max_value=_bound(1, highs, column.data_type),
-        extra_stats=_geometry(chunks) if column.type == "geometry" else None,
-        # other writers may have cut them
-        min_is_exact=False,
-        max_is_exact=False,
-        written_type=kind,
-    )
-
-
-def _bound(end: int, texts: Sequence[str | None], data_type: DataType) -> str | None:
-    """The least (0) or the greatest (1) of the bounds of chunks; None where one has none."""
-    bounds = [text for text in texts if text is not None]
-    if not bounds or len(bounds) < len(texts):
-        return None
-    return bounds[0] if len(bounds) == 1 else smallest_and_largest(bounds, data_type)[end]
-
-
-def _total(counts: Iterable[int | None]) -> int | None:
-    total = 0
-    for count in counts:
-        if count is None or count < 0:
-            return None
-        total += count
-    return total
-
-
-def _geometry(chunks: Sequence[_Chunk]) -> str | None:
-    boxes = []
-    for chunk in chunks:
-        if chunk.box is None:
-            return None
-        names = ("xmin", "xmax", "ymin", "ymax", "zmin", "zmax", "mmin", "mmax")
-        boxes.append(geometry_text({name: chunk.box[name] for name in names}, list(chunk.geometries or [])))
-    return merge_geometries(boxes) if boxes else None

@@ -59,6 +59,23 @@ def data_file(data: bytes) -> str:
         raise ValueError("its footer does not name the data file") from error
 
 
+def by_data_file(data: bytes) -> dict[str, Positions]:
+    """The positions that a Puffin file deletes from each data file, by the path that it names the file by.
+
+    Raises:
+        ValueError: it is no such file, or was damaged.
+    """
+    try:
+        places = [(str(blob["properties"][_DATA_FILE]), blob["offset"], blob["length"]) for blob in _blobs(data)]
+    except (KeyError, TypeError) as error:
+        raise ValueError("its footer does not name the data files") from error
+    found: dict[str, Positions] = {}
+    for path, offset, length in places:
+        positions = decode(data[offset : offset + length])
+        found[path] = ascending(np.concatenate([found[path], positions])) if path in found else positions
+    return found
+
+
 def write(positions: Positions, snapshots: Positions | None, data_file: str) -> tuple[bytes, int]:
     """A delete file, and the size of its footer in bytes: 0 where one snapshot deleted all.
 

@@ -7,7 +7,8 @@ from urllib.parse import unquote
 
 from ducklake_lab.scan.plan import ScanFile
 
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+#: Stands for NULL.
+NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 def hive_values(path: str) -> dict[str, str | None]:
@@ -16,7 +17,7 @@ def hive_values(path: str) -> dict[str, str | None]:
     for part in path.split("/")[:-1]:
         name, equal, value = part.partition("=")
         if equal:
-            values[unquote(name).casefold()] = None if value == _NO_VALUE else unquote(value)
+            values[unquote(name).casefold()] = None if value == NO_VALUE else unquote(value)
     return values
 
 

@@ -18,6 +18,8 @@ from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.engine.scans import Scan
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import SnapshotNotFoundError, UsageError
+from ducklake_lab.foreign import delta_writing, iceberg_writing
+from ducklake_lab.foreign.exporting import Exported
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.quoting import quoted_path
@@ -25,6 +27,7 @@ from ducklake_lab.model.reads import EntryRead
 from ducklake_lab.scan.counts import TableCounts, inlined_rows, table_counts
 from ducklake_lab.scan.history import lake_history, last_change, table_files
 from ducklake_lab.session.describe import column_stats, describe, partitions
+from ducklake_lab.session.foreign_tables import Format, check_format
 from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.functions.blame import blame_call, life_call
 from ducklake_lab.session.listings import FileListing, History, Listing
@@ -36,6 +39,7 @@ from ducklake_lab.session.rows.result import Result
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.rows.view import RowsView, table_view
 from ducklake_lab.sql.prune.spark_condition import predicate_of
+from ducklake_lab.storage import is_below
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -104,6 +108,34 @@ class TableHandle:
     def _scan(self, predicate: Predicate | None = None) -> Scan:
         place = self._place()
         return Scan(self._sources.scans.plan(place.lake, place.state, place.table(), predicate))
+
+    def export(self, format: Format, path: str, at: At = None, *, overwrite: bool = False) -> Exported:  # noqa: A002
+        """Exports the rows at a snapshot as a Delta or an Iceberg table, which other engines read; creates no snapshot.
+
+        Files of the lake get a second name in the folder, and their bytes are not copied, where the format reads the same rows
+        from them: on the same filesystem, without deleted rows, with the columns as they are now. The others are written.
+        The log or the metadata is written last. Keys, defaults and NOT NULL are not exported.
+
+        Args:
+            format: "delta" needs the package deltalake, "iceberg" the package pyiceberg.
+            path: the folder of the new table, on this machine.
+            at: a snapshot, by id, time or tag; by default that of the handle.
+            overwrite: replace the table that is in the folder; its data files stay.
+
+        Raises:
+            UnsupportedFeatureError: a package is missing, or the format lacks a type or a value. Nothing was written.
+            EntryExistsError: the folder is not empty.
+        """
+        check_format(format)
+        with self._lakes.statement():
+            place = self._place(at)
+            plan = self._sources.scan(place.lake, place.state, place.table())
+            if is_below(str(path), place.lake.data_path):
+                raise UsageError(
+                    f'"{path}" is in the data path of {place.lake.alias}, whose cleanup would delete it; export elsewhere.'
+                )
+            export = {"delta": delta_writing.export, "iceberg": iceberg_writing.export}[format]
+            return export(plan, self._name, str(path), place.state.snapshot.snapshot_id, overwrite=overwrite)
 
     def files(self) -> FileListing:
         """Lists the data files with sizes, deleted rows, partition values and column statistics."""

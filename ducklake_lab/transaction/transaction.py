@@ -88,12 +88,14 @@ class Transaction(EntryChanges):
         """Return the staged changes of the table, or None; makes nothing."""
         return self.data.get(table.table_id)
 
-    def append_files(self, table: Table, files: Sequence[WrittenFile]) -> None:
-        """Stages written data files."""
+    def append_files(self, table: Table, files: Sequence[WrittenFile]) -> list[int]:
+        """Stages written data files, and returns their local ids."""
         staged = self.staged(table)
-        for file in files:
+        ids = [self.local_id() for _ in files]
+        for local_id, file in zip(ids, files, strict=True):
             partition = table.partition.partition_id if table.partition is not None and table.partition.fields else None
-            staged.files[self.local_id()] = StagedFile(file, partition, self._take_row_ids(table, file.record_count))
+            staged.files[local_id] = StagedFile(file, partition, self._take_row_ids(table, file.record_count))
+        return ids
 
     def append_rows(self, table: Table, rows: pa.Table, row_ids: pa.Array | None = None) -> None:
         """Stages rows (the table's columns, in order) to be inlined; with row ids for new versions of existing rows."""

@@ -82,6 +82,9 @@ def test_code_of_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, requ
     """A page is a notebook in an empty folder; SQL without a magic is DuckDB's own."""
     if page.name == "from-spark.md":
         request.getfixturevalue("spark_jar")
+    if page.name == "other-formats.md":
+        for package in ("deltalake", "pyiceberg"):
+            pytest.importorskip(package, reason="needs the extras [delta] and [iceberg]")
     cells, plain = [], []
     for block in code(page):
         if block.language == "sql" and not block.text.startswith("%"):

@@ -12,6 +12,7 @@ from ducklake_lab.session.functions import (
     cleanup,
     feed,
     files,
+    foreign,
     maintenance,
     messages,
     options,
@@ -38,6 +39,7 @@ __all__ = [
 
 _FAMILIES = (
     adding.FUNCTIONS,
+    foreign.FUNCTIONS,
     snapshots.FUNCTIONS,
     messages.FUNCTIONS,
     options.FUNCTIONS,

@@ -19,14 +19,14 @@ with dl.connect(sys.argv[1], alias="lake", engine="duckdb") as session:
 #: Merges, and is killed where the function that the words name is called.
 _KILLED = """
 import os, sys, importlib, ducklake_lab as dl
-
-pytestmark = pytest.mark.sampled(3)
 module, name = sys.argv[3].rsplit(".", 1)
 setattr(importlib.import_module(module), name, lambda *given, **named: os._exit(9))
 with dl.connect(sys.argv[1], alias="lake", engine="duckdb") as session:
     session.merge(sys.argv[2])
 """
 _PEOPLE = 8
+
+pytestmark = pytest.mark.sampled(3)
 
 
 def _begun(script: str, uri: str, *words: str) -> subprocess.Popen[str]:
