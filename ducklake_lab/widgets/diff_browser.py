@@ -51,6 +51,7 @@ class DiffBrowser(Mounted):
     look = traitlets.Int(0).tag(sync=True)
     problem = traitlets.Unicode("").tag(sync=True)
     can_copy = traitlets.Bool(False).tag(sync=True)
+    has_row_ids = traitlets.Bool(True).tag(sync=True)
     note = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, diff: RowDiff) -> None:
@@ -63,6 +64,7 @@ class DiffBrowser(Mounted):
             sort=[list(key) for key in diff.choice.sort],
             kinds=[[kind, number] for kind in _KINDS if (number := diff.count(RowChoice(kind)))],
             can_copy=diff.end is not None and diff.files is not None,
+            has_row_ids=diff_rows.has_row_ids(diff),
             cells=[[name, updated[name]] for name in diff_rows.most_changed(diff.columns)],
             wide=len(diff.names),
             **self._seen(diff.choice),
@@ -76,9 +78,9 @@ class DiffBrowser(Mounted):
         whole_rows = not choice.changed and choice.kind != "updated" and diff.summary.updated < diff.summary.changed
         changed = dict.fromkeys([*([choice.changed] if choice.changed else []), *diff_rows.most_changed(diff.columns)])
         if self.every:
-            shown = [*changed, *(name for name in names if name not in changed)][:MOST]
+            shown = list(dict.fromkeys([*diff.key, *changed, *names]))[:MOST]
         else:
-            shown = diff_rows.chosen_names(names, changed, whole_rows=whole_rows)
+            shown = diff_rows.chosen_names(names, changed, diff.key, whole_rows=whole_rows)
         notes = [f"a sample of {count(diff.count(choice))}"] if diff.sampled is not None else []
         if len(shown) < len(names):
             notes.append(f"{counted(len(names) - len(shown), 'more column')} not shown")

@@ -32,6 +32,8 @@ interface DiffState extends MountedState {
   look: number;
   problem: string;
   can_copy: boolean;
+  /** Whether rows have ids; those of answers, and those paired by a key, have none to show. */
+  has_row_ids: boolean;
   note: string;
 }
 
@@ -169,7 +171,12 @@ class Changes extends Browsing<DiffState> {
     const changed = names.filter((_, at) => cells[at]?.differs);
     const title = changed.length ? `${kind}: ${changed.join(', ')}` : kind;
     const mark = element('b', { title, 'aria-label': kind }, MARKS[kind]);
-    return [mark, element('span', { class: 'dlk-soft' }, id), ...cells.map(cellNode)];
+    const shownId = this.hasIds ? [element('span', { class: 'dlk-soft' }, id)] : [];
+    return [mark, ...shownId, ...cells.map(cellNode)];
+  }
+
+  private get hasIds(): boolean {
+    return this.model.get('has_row_ids');
   }
 
   private setHeads(): void {
@@ -185,10 +192,11 @@ class Changes extends Browsing<DiffState> {
       canCut,
       around: SLACK
     });
-    this.widths.fit([head(ROW_ID, ROW_ID, false), ...heads.map(({ name, text }) => head(COLUMN + name, text, true))]);
+    const ids = this.hasIds ? [head(ROW_ID, ROW_ID, false)] : [];
+    this.widths.fit([...ids, ...heads.map(({ name, text }) => head(COLUMN + name, text, true))]);
     this.grid.setColumns([
       { name: '' },
-      { name: ROW_ID, right: true },
+      ...(this.hasIds ? [{ name: ROW_ID, right: true }] : []),
       ...heads.map(({ name, type, right, text, sort }) => ({
         name,
         right,
@@ -211,7 +219,7 @@ class Changes extends Browsing<DiffState> {
 
   private lay(): void {
     const names = this.model.get('columns').map(([name]) => this.widths.of(COLUMN + name));
-    this.grid.setWidths(['1.2em', this.widths.of(ROW_ID), ...names]);
+    this.grid.setWidths(['1.2em', ...(this.hasIds ? [this.widths.of(ROW_ID)] : []), ...names]);
   }
 
   /** Make columns wider where values, earlier ones included, have no room. */
@@ -224,7 +232,7 @@ class Changes extends Browsing<DiffState> {
       return { key: COLUMN + name, content: cellNode(cell), canCut: !right, around: SLACK };
     });
     const id = { key: ROW_ID, content: longest(row => row.id.length).id, canCut: false, around: SLACK };
-    if (this.widths.fit([id, ...columns])) this.lay();
+    if (this.widths.fit(this.hasIds ? [id, ...columns] : columns)) this.lay();
   }
 
   private reload(): void {
