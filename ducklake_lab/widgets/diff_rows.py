@@ -34,13 +34,18 @@ def has_row_ids(diff: DiffSource) -> bool:
     return diff.files is not None and not diff.key
 
 
+def drawn(diff: DiffSource) -> tuple[Sequence[RowChange], list[str], list[str]]:
+    """Returns the rows that are drawn, the names of all columns, and those of the columns to show."""
+    rows = diff.page(diff.limit, 0, diff.choice, as_shown=True)
+    names = _names(rows, diff.columns)
+    return rows, names, shown_names(names, rows, diff.columns, diff.key)
+
+
 def section(diff: DiffSource) -> str:
     """Returns the diff's rows as a heading and a table; "" if nothing changed."""
     if not diff.summary.changed:
         return ""
-    rows = diff.page(diff.limit, 0, diff.choice, as_shown=True)
-    names = _names(rows, diff.columns)
-    shown = shown_names(names, rows, diff.columns, diff.key)
+    rows, names, shown = drawn(diff)
     types = {column.name: column.type for column in diff.columns}
     numeric = {name: values.is_number(types.get(name, "")) for name in shown}
     ids = [heading("row id", right=True)] if has_row_ids(diff) else []
