@@ -16,7 +16,7 @@ from ducklake_lab.diff.patch import Patch, Reading
 from ducklake_lab.diff.row_diff import RowDiff, Sort, in_json, keys_of, save, write
 from ducklake_lab.diff.rows import ChangedRows
 from ducklake_lab.errors import UsageError
-from ducklake_lab.model.entries import SnapshotInfo, Table
+from ducklake_lab.model.entries import Column, SnapshotInfo, Table
 from ducklake_lab.model.history import HistoryEntry
 from ducklake_lab.model.reads import EntryRead
 from ducklake_lab.model.row_life import RowLife
@@ -164,14 +164,14 @@ class Diff(RowDiff):
         matched = next((one for one in self._sides.matched() if one.name == column), None)
         if self.lives is None or self.key or matched is None:
             return None
-        sides: list[tuple[Side, str | None]] = []
+        sides: list[tuple[Side, Column | None]] = []
         if kind != "deleted" and not self._sides.is_open:
-            sides.append((self._sides.after, matched.after and matched.after.name))
+            sides.append((self._sides.after, matched.after))
         if kind != "inserted":
-            sides.append((self._sides.before, matched.before and matched.before.name))
-        for side, name in sides:
-            if side.table is not None and name is not None:
-                return self.lives(side.lake, side.state, side.table, row_id), name
+            sides.append((self._sides.before, matched.before))
+        for side, own in sides:
+            if side.table is not None and own is not None:
+                return self.lives(side.lake, side.state, side.table, row_id), own.name
         return None
 
     def __repr__(self) -> str:

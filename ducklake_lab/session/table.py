@@ -143,9 +143,8 @@ class TableHandle:
         rows = counts.get(table.table_id, TableCounts()).rows
         view = table_view(self.name, quoted, plan, place.state.snapshot.snapshot_id, rows, self._engine.time_zone())
         view.reads = self._reads(place)
-        view.behind = Lives(self._lakes).behind(
-            place.lake, place.state, table, [column.name for column in table.columns]
-        )
+        behind = Lives(self._lakes).behind(place.lake, place.state, table, [column.name for column in table.columns])
+        view.find_behind = lambda: behind
         return view
 
     def partitions(self) -> Listing:

@@ -37,7 +37,7 @@ class Lives:
             zone = lake.session.time_zone()
             lived = life(lake, state, table, row_id, zone)
             lines = python_rows(lived.rows, zone)
-        changes = [RowChanged(*head, cells=tuple(CellChange(**cell) for cell in cells or ())) for *head, cells in lines]
+        changes = [RowChanged(*(*head, tuple(CellChange(**cell) for cell in cells or ()))) for *head, cells in lines]
         return RowLife(
             state.qualified_name(table), row_id, state.snapshot.snapshot_id, tuple(changes), lived.known_from
         )

@@ -36,7 +36,7 @@ def table_behind(
 
     Args:
         run: runs a query in process.
-        state: the state that the plan has read.
+        state: the committed state that the plan has read.
     """
     (source,) = plan.sources
     rows = source.rows
@@ -50,19 +50,16 @@ def table_behind(
     if ROW_ID in own.columns:
         place = own.columns.index(ROW_ID)
         return Lives(lakes).behind(rows.lake, state, table, names, lambda shown: shown.column(place).to_pylist())
-    behind = Lives(lakes).behind(rows.lake, state, table, names)
-    if behind is None or behind.is_open:
-        return None
     path = quoted_path(rows.lake.alias, state.schema_of(table).name, table.name)
-    find = _finder(lakes, run, own, table, path, state.snapshot.snapshot_id, result)
+    find = _finder(lakes, run, own, table, path, state.snapshot.snapshot_id, in_process=result.in_process)
     return Lives(lakes).behind(rows.lake, state, table, names, find)
 
 
 def _finder(
-    lakes: Lakes, run: RunHere, own: OwnRows, table: Table, path: str, snapshot_id: int, result: Result
+    lakes: Lakes, run: RunHere, own: OwnRows, table: Table, path: str, snapshot_id: int, *, in_process: bool
 ) -> FindRows:
     def find(shown: pa.Table) -> Sequence[int]:
-        if not result.in_process:
+        if not in_process:
             raise UnsupportedFeatureError(
                 f"{table.name} is too large to look for the row by its values; select rowid as well, and click again."
             )

@@ -108,7 +108,7 @@ class Result:
         info: facts about the files and snapshots read.
         is_query: whether the rows come from a query.
         limit: rows shown in a notebook; None for the default.
-        find_table: finds the table of which each row is one; None for other rows.
+        find_table: finds the table of which each row of this result is one; None for other rows.
         text: the query as written; "" for other statements, and for a query run `at` a snapshot.
         grid: display in notebooks: a grid that first looks like a table (`quiet`), a grid with filters and
             profiles (`open`), or a table (`none`); None follows `%config DuckLakeMagics.grid`.
@@ -142,7 +142,7 @@ class Result:
         self.is_query = is_query
         self.limit: int | None = None
         self.text = ""
-        self.find_table: Callable[[], TableBehind | None] = lambda: None
+        self.find_table: Callable[[Result], TableBehind | None] = lambda _: None
         self.grid: Literal["quiet", "open", "none"] | None = None
         self.columns: list[str] = list(rows.names) if rows is not None else []
         if rows is not None and types is None:
@@ -264,7 +264,7 @@ class Result:
         # the head does not show whether more rows follow, so its last row is left out
         first = head.slice(0, min(head.num_rows - 1, most)) if head is not None and head.num_rows > 1 else None
         view = RowsView("Result", self.text, f"(\n{self.text}\n)", columns, read, self.time_zone, first=first)
-        view.behind = self.find_table()
+        view.find_behind = lambda: self.find_table(self)
         return view
 
     def __len__(self) -> int:

@@ -121,10 +121,10 @@ class Sources:
         source = self.acting(query, plan)
         if source is None:
             result = self.run(plan)
-            if len(plan.sources) == 1 and isinstance(rows := plan.sources[0].rows, LakeTable):
-                result.find_table = partial(
-                    table_behind, self._lakes, self._here, query, plan, self.state(rows), result
-                )
+            if len(plan.sources) == 1 and isinstance(table := plan.sources[0].rows, LakeTable):
+                state = self.state(table)
+                if not self._lakes.reads.is_uncommitted(state):
+                    result.find_table = partial(table_behind, self._lakes, self._here, query, plan, state)
             return result
         self._database.describe(plan.duckdb_sql, self.empty(plan), plan.macros)
         info = RunInfo(wrote=True)

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -66,7 +67,7 @@ class RowsView:
         filters: by column, as written: `> 5`, `= x`, `null`, `not null`, or a part of the text.
         search: a part of the text of any column, in DuckDB's form; "" for none. It is case-insensitive.
         reads: the tables of lakes that hold the rows, each with its snapshot.
-        behind: the table of which each row is one; None for other rows.
+        find_behind: finds the table of which each row is one; None for other rows.
 
     Args:
         statement: a statement that returns all rows.
@@ -101,10 +102,15 @@ class RowsView:
         self.filters: dict[str, str] = {}
         self.search = ""
         self.reads: Sequence[EntryRead] = ()
-        self.behind: TableBehind | None = None
+        self.find_behind: Callable[[], TableBehind | None] = lambda: None
         self._row_ids: pa.ChunkedArray | None = None
         self._held: tuple[pa.Table, bool] | None = None
         self._order: pa.Array | None = None
+
+    @cached_property
+    def behind(self) -> TableBehind | None:
+        """The table of which each row is one; None for other rows."""
+        return self.find_behind()
 
     @property
     def rows(self) -> pa.Table:

@@ -10,6 +10,7 @@ import pytest
 
 import ducklake_lab as dl
 from ducklake_lab.engine.placement import Limits
+from ducklake_lab.session.rows.result import Result
 from ducklake_lab.widgets.diff_browser import DiffBrowser
 from ducklake_lab.widgets.preview import PreviewView
 from ducklake_lab.widgets.table_view import ResultBrowser, TableBrowser
@@ -147,12 +148,11 @@ def test_a_value_that_is_no_column_has_the_life_of_its_row(session: dl.Session) 
     assert len(found["changes"]) == 2
 
 
-def test_too_large_a_table_is_asked_by_row_ids(session: dl.Session) -> None:
+def test_too_large_a_table_is_asked_by_row_ids(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     # no Spark: the question alone is refused
     result = session.sql("SELECT i FROM t WHERE i = 7")
+    monkeypatch.setattr(Result, "in_process", False)
     view = ResultBrowser(result)
-    result._table = None
-    result._rows = type("Elsewhere", (), {"is_on_spark": True})()
     with pytest.raises(dl.UnsupportedFeatureError, match="select rowid as well"):
         ask(view, 0, 0)
 
@@ -167,6 +167,7 @@ def test_what_is_not_committed_has_no_snapshot(session: dl.Session) -> None:
     found = ask(view, 0, 2)
     assert (found["at"], found["set"]["snapshot"]) == (4, 2)
     assert found["sentence"] == "Changes that are not committed have no snapshot yet."
+    assert not ResultBrowser(session.sql("SELECT i FROM t")).has_lives
     session.sql("CREATE TABLE fresh AS SELECT 1 AS a")
     assert not TableBrowser(session.table("fresh").view()).has_lives
     session.sql("ROLLBACK")
