@@ -1,3 +1,5 @@
+import './choosable.css';
+
 const STEPS: Record<string, [number, number]> = {
   ArrowDown: [1, 0],
   ArrowUp: [-1, 0],
