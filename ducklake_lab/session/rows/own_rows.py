@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
+from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.duckdb.casting import differs_sql
 from ducklake_lab.engine.in_process import engine
-from ducklake_lab.errors import EntryNotFoundError, UnsupportedFeatureError
+from ducklake_lab.errors import EntryNotFoundError, UnsupportedFeatureError, UsageError
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.quoting import quote_identifier, quote_text, quoted_path
 from ducklake_lab.model.staged import ROW_ID
@@ -51,18 +52,28 @@ def table_behind(
         place = own.columns.index(ROW_ID)
         return Lives(lakes).behind(rows.lake, state, table, names, lambda shown: shown.column(place).to_pylist())
     path = quoted_path(rows.lake.alias, state.schema_of(table).name, table.name)
-    find = _finder(lakes, run, own, table, path, state.snapshot.snapshot_id, in_process=result.in_process)
+    find = _finder(lakes, rows.lake, run, own, table, path, state.snapshot.snapshot_id, in_process=result.in_process)
     return Lives(lakes).behind(rows.lake, state, table, names, find)
 
 
 def _finder(
-    lakes: Lakes, run: RunHere, own: OwnRows, table: Table, path: str, snapshot_id: int, *, in_process: bool
+    lakes: Lakes,
+    lake: Lake,
+    run: RunHere,
+    own: OwnRows,
+    table: Table,
+    path: str,
+    snapshot_id: int,
+    *,
+    in_process: bool,
 ) -> FindRows:
     def find(shown: pa.Table) -> Sequence[int]:
         if not in_process:
             raise UnsupportedFeatureError(
                 f"{table.name} is too large to look for the row by its values; select rowid as well, and click again."
             )
+        if lakes.find(lake.alias) is not lake:
+            raise UsageError(f"{lake.alias} is another lake or branch now; run the query again.")
         places = [place for place, name in enumerate(own.columns) if name is not None]
         columns = [table.column(str(own.columns[place])) for place in places]
         known = [column for column in columns if column is not None]

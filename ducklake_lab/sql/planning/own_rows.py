@@ -21,6 +21,7 @@ _PARTS = frozenset(("kind", "expressions", "from_", "where", "order", "limit", "
 #: Parts of a table in FROM.
 _OF_TABLE = frozenset(("this", "db", "catalog", "alias", "when"))
 _ROW_ID_IN_SQL = "rowid"
+VIRTUAL_NAMES = (_ROW_ID_IN_SQL, "snapshot_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,8 @@ def own_rows(query: Query, columns: Sequence[str]) -> OwnRows | None:
     if not any(found):
         return None
     where = tree.args.get("where")
+    if where is not None and not _names_columns(where, columns):
+        return None
     text = where.this.sql(dialect=DuckLakeSql, normalize_functions=False, comments=False) if where else None
     return OwnRows(tuple(found), source.alias_or_name, text)
 
@@ -101,6 +104,12 @@ def _shown(item: exp.Expr, table: str, columns: Sequence[str]) -> Sequence[str |
     folded = inner.name.casefold()
     own = next((name for name in columns if name.casefold() == folded), None)
     return [own or (ROW_ID if folded == _ROW_ID_IN_SQL else None)]
+
+
+def _names_columns(where: exp.Expr, columns: Sequence[str]) -> bool:
+    """Returns whether all plain names in a condition are columns: others may be aliases of SELECT, which a search lacks."""
+    known = {*(name.casefold() for name in columns), *VIRTUAL_NAMES}
+    return all(len(column.parts) > 1 or column.name.casefold() in known for column in where.find_all(exp.Column))
 
 
 def _is_of(column: exp.Expr, table: str) -> bool:

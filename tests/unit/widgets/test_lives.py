@@ -77,6 +77,7 @@ def test_rows_keep_their_lives_when_they_are_filtered(session: dl.Session) -> No
         ("SELECT upper(s) AS u, i AS n, t.x FROM t WHERE x > 3 ORDER BY i", ["10"]),
         ("SELECT x FROM main.t AS r WHERE r.i = 20", ["20"]),
         ("SELECT s FROM t WHERE i IN (1, 4, 5)", ["1", "4"]),
+        ("SELECT i FROM t WHERE rowid = 8 AND s LIKE 'a%' -- eight", ["8"]),
         ("SELECT s FROM t AT (VERSION => 2) WHERE i BETWEEN 7 AND 8", ["7"]),
     ],
 )
@@ -105,6 +106,7 @@ def test_rows_of_a_query_are_found_in_the_table(session: dl.Session, query: str,
         "SELECT i FROM t USING SAMPLE 3",
         "SELECT 1 AS i",
         "SELECT i FROM v",
+        "SELECT i, i + 1 AS k FROM t WHERE k > 7",
         "SELECT * REPLACE (i + 1 AS i) FROM t",
         "SELECT snapshot_id FROM lake.snapshots()",
     ],
@@ -139,6 +141,18 @@ def test_the_state_that_was_read_is_asked_about(session: dl.Session) -> None:
     assert (found["at"], found["column"], found["set"]["snapshot"]) == (4, "s", 3)
     session.sql("DROP TABLE t")
     assert ask(view, 0, 0)["set"]["snapshot"] == 2
+
+
+def test_another_lake_of_that_name_is_not_asked(session: dl.Session, tmp_path: Path) -> None:
+    view = ResultBrowser(session.sql("SELECT i, s FROM t WHERE i = 7"))
+    session.attach(f"ducklake:{tmp_path}/beside.ducklake", alias="beside")
+    session.use("beside.main")
+    assert ask(view, 0, 0)["row"] == "7"
+    session.detach("lake")
+    session.attach(f"ducklake:{tmp_path}/again.ducklake", alias="lake")
+    session.sql("CREATE TABLE lake.main.t AS SELECT 7 AS i, 'x' AS s")
+    with pytest.raises(dl.UsageError, match="another lake or branch now"):
+        ask(view, 0, 0)
 
 
 def test_a_value_that_is_no_column_has_the_life_of_its_row(session: dl.Session) -> None:
