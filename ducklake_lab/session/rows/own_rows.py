@@ -52,7 +52,17 @@ def table_behind(
         place = own.columns.index(ROW_ID)
         return Lives(lakes).behind(rows.lake, state, table, names, lambda shown: shown.column(place).to_pylist())
     path = quoted_path(rows.lake.alias, state.schema_of(table).name, table.name)
-    find = _finder(lakes, rows.lake, run, own, table, path, state.snapshot.snapshot_id, in_process=result.in_process)
+    placement = result.info.placement
+    find = _finder(
+        lakes,
+        rows.lake,
+        run,
+        own,
+        table,
+        path,
+        state.snapshot.snapshot_id,
+        in_process=placement is None or placement.is_here,
+    )
     return Lives(lakes).behind(rows.lake, state, table, names, find)
 
 
@@ -70,7 +80,7 @@ def _finder(
     def find(shown: pa.Table) -> Sequence[int]:
         if not in_process:
             raise UnsupportedFeatureError(
-                f"{table.name} is too large to look for the row by its values; select rowid as well, and click again."
+                f"Spark has read {table.name}, and no row of it is looked for by its values; select rowid as well, and click again."
             )
         if lakes.find(lake.alias) is not lake:
             raise UsageError(f"{lake.alias} is another lake or branch now; run the query again.")

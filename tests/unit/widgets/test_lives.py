@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.engine.placement import Limits
-from ducklake_lab.session.rows.result import Result
+from ducklake_lab.engine.placement import Limits, Placement
 from ducklake_lab.widgets.diff_browser import DiffBrowser
 from ducklake_lab.widgets.preview import PreviewView
 from ducklake_lab.widgets.table_view import ResultBrowser, TableBrowser
@@ -162,10 +161,10 @@ def test_a_value_that_is_no_column_has_the_life_of_its_row(session: dl.Session) 
     assert len(found["changes"]) == 2
 
 
-def test_too_large_a_table_is_asked_by_row_ids(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_from_spark_are_named_by_row_ids(session: dl.Session) -> None:
     # no Spark: the question alone is refused
     result = session.sql("SELECT i FROM t WHERE i = 7")
-    monkeypatch.setattr(Result, "in_process", False)
+    result.info.placement = Placement("spark")
     view = ResultBrowser(result)
     with pytest.raises(dl.UnsupportedFeatureError, match="select rowid as well"):
         ask(view, 0, 0)
