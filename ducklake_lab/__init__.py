@@ -54,6 +54,8 @@ for _name, _target in {
     "health.html": "ducklake_lab.widgets.health:render",
     "view.html": "ducklake_lab.widgets.table_view:render",
     "listing.html": "ducklake_lab.widgets.listing:render",
+    "when.live": "ducklake_lab.widgets.when:live",
+    "when.html": "ducklake_lab.widgets.when:render",
     "schema.html": "ducklake_lab.widgets.schema:render",
 }.items():
     hooks.register(_name, _target)

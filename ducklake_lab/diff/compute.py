@@ -83,7 +83,7 @@ def diff_sides(before: Side, after: Side, name: str, *, key: Sequence[str] = (),
         sides=sides,
         readings=(reading(earlier), reading(later)),
         history=_history(before, after) if same else (),
-        key=tuple(key),
+        key=tuple(aligned.columns[place].name for place in places_of(aligned.columns, key)),
         other=_other(before, after) if not same else None,
     )
 

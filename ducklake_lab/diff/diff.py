@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.diff.as_sql import rows_sql
-from ducklake_lab.diff.diff_states import Sides
+from ducklake_lab.diff.diff_states import Side, Sides
 from ducklake_lab.diff.model import ColumnChange, DiffSummary, FileDiff, RowChoice, RowKind
 from ducklake_lab.diff.pairs import RowCounts
 from ducklake_lab.diff.patch import Patch, Reading
 from ducklake_lab.diff.row_diff import RowDiff, Sort, in_json, keys_of, save, write
 from ducklake_lab.diff.rows import ChangedRows
 from ducklake_lab.errors import UsageError
-from ducklake_lab.model.entries import SnapshotInfo
+from ducklake_lab.model.entries import Column, SnapshotInfo, Table
 from ducklake_lab.model.history import HistoryEntry
 from ducklake_lab.model.reads import EntryRead
+from ducklake_lab.model.row_life import RowLife
+from ducklake_lab.model.state import CatalogState
+
+#: Reads what changed a row of a table, by its id, up to a committed state.
+ReadLife = Callable[[Lake, CatalogState, Table, int], RowLife]
 
 
 class Diff(RowDiff):
@@ -35,7 +41,10 @@ class Diff(RowDiff):
         other: the table of the later state where it is another one, else None.
         choice: the changed rows that are drawn first.
         limit: how many of them at most.
+        lives: reads what changed a row; None without a session.
     """
+
+    lives: ReadLife | None = None
 
     def __init__(
         self,
@@ -143,6 +152,27 @@ class Diff(RowDiff):
             UsageError: the name ends otherwise, or the file cannot be written.
         """
         save(path, {".html": self.to_html, ".json": self.to_json, ".sql": self.patch}, "A diff")
+
+    def life(self, row_id: int, kind: RowKind, column: str) -> tuple[RowLife, str] | None:
+        """Returns the life of a changed row up to a committed state that has it, and the column's name there.
+
+        It is the later state, or else the earlier one: of deleted rows, of dropped columns, and of what is not committed.
+
+        Returns:
+            None where no committed state has the cell, or nothing reads lives.
+        """
+        matched = next((one for one in self._sides.matched() if one.name == column), None)
+        if self.lives is None or self.key or matched is None:
+            return None
+        sides: list[tuple[Side, Column | None]] = []
+        if kind != "deleted" and not self._sides.is_open:
+            sides.append((self._sides.after, matched.after))
+        if kind != "inserted":
+            sides.append((self._sides.before, matched.before))
+        for side, own in sides:
+            if side.table is not None and own is not None:
+                return self.lives(side.lake, side.state, side.table, row_id), own.name
+        return None
 
     def __repr__(self) -> str:
         s = self.summary

@@ -128,10 +128,10 @@ class HistoryCommands:
                 return session.revert_preview(snapshot, **choice)
             made = session.revert(snapshot, **choice, message=given.message)
         except RevertConflictError as error:
+            from ducklake_lab.widgets.conflicts import of_revert
+
             # the error itself shows a line
-            columns = ("table", "row", "column", "before", "then", "now", "why")
-            rows = [(c.table, c.row_id, c.column, c.base, c.then, c.now, c.reason) for c in error.conflicts]
-            display(Listing("Conflicts", columns, rows, noun="conflict"))
+            display(of_revert(session, snapshot, choice, given.message, error))
             raise
         note = (
             "reverted"

@@ -11,7 +11,7 @@ from ducklake_lab.catalog.snapshot_tags import read_tags
 from ducklake_lab.diff.answers import AnswerDiff
 from ducklake_lab.diff.lake import LakeDiff
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.errors import TransactionError
+from ducklake_lab.errors import TransactionError, UsageError
 from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.counts import TableCounts, table_counts
@@ -161,7 +161,16 @@ class LakeInfo:
         """
         with self._lakes.working():
             history = AnswerHistory(self._lakes, self._sources, self._engine, self.sql, query, params)
-            return history.result(start, end, monotonic=monotonic)
+            found = history.result(start, end, monotonic=monotonic)
+            lake = self._lakes.get()
+
+        def compare(a: int, b: int) -> AnswerDiff:
+            if self._lakes.get() is not lake:
+                raise UsageError(f"The lake in use is another one now; USE {lake.alias} first.")
+            return self.compare(query, a, b, params=params)
+
+        found.compare = compare
+        return found
 
     def tag(self, name: str, snapshot: int | None = None) -> int:
         """Tags a snapshot of the current lake, by default the newest, and returns its id. An existing tag moves.

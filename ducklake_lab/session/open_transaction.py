@@ -13,6 +13,7 @@ from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import TransactionError, UsageError, did_you_mean
 from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.session.names.explaining import works_on_lakes
+from ducklake_lab.session.rows.lives import Lives
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.transaction.transaction import Transaction
@@ -48,14 +49,16 @@ class OpenTransaction:
         )
         if name_of_table is None:
             raise UsageError(f"The transaction has not changed {table}.{did_you_mean(table, sides)}")
-        return diff_sides(*sides[name_of_table], name_of_table, engines=self._engine)
+        return self._diff(*sides[name_of_table], name_of_table)
 
     def diffs(self) -> list[Diff]:
         """Returns the diffs of all changed tables, by name."""
-        return [
-            diff_sides(before, after, name, engines=self._engine)
-            for name, (before, after) in changed_sides(self._changed()).items()
-        ]
+        return [self._diff(before, after, name) for name, (before, after) in changed_sides(self._changed()).items()]
+
+    def _diff(self, before: Side, after: Side, name: str) -> Diff:
+        found = diff_sides(before, after, name, engines=self._engine)
+        found.lives = Lives(self._lakes).of
+        return found
 
     def _changed(self) -> Transaction:
         transaction = self._lakes.transaction

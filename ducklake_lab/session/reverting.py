@@ -18,6 +18,7 @@ from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.names.read_states import At
 from ducklake_lab.session.open_transaction import changed_sides
+from ducklake_lab.session.rows.lives import Lives
 from ducklake_lab.session.transactions.rerunning import until_committed
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.transaction.transaction import Transaction
@@ -121,7 +122,9 @@ def _preview(transactions: Transactions, engines: Engines, snapshot: At, wanted:
                 Side(lake, base, table), Side(lake, state, table), base.qualified_name(table), engines=engines
             )
         ((name, (before, after)),) = sides.items()
-        return diff_sides(before, after, name, engines=engines)
+        found = diff_sides(before, after, name, engines=engines)
+        found.lives = Lives(lakes).of
+        return found
 
 
 def _revert(transaction: Transaction, engines: Engines, snapshot: At) -> Revert:

@@ -35,9 +35,11 @@ from ducklake_lab.session.names.attached_lakes import Lakes, NamedEntry
 from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.names.read_states import At
 from ducklake_lab.session.rows.feed import feed_result
+from ducklake_lab.session.rows.lives import Lives
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.session.rows.sources import Sources
-from ducklake_lab.session.rows.view import RowsView, table_view
+from ducklake_lab.session.rows.table_view import table_view
+from ducklake_lab.session.rows.view import RowsView
 from ducklake_lab.sql.prune.spark_condition import predicate_of
 from ducklake_lab.storage import is_below
 
@@ -173,6 +175,8 @@ class TableHandle:
         rows = counts.get(table.table_id, TableCounts()).rows
         view = table_view(self.name, quoted, plan, place.state.snapshot.snapshot_id, rows, self._engine.time_zone())
         view.reads = self._reads(place)
+        behind = Lives(self._lakes).behind(place.lake, place.state, table, [column.name for column in table.columns])
+        view.find_behind = lambda: behind
         return view
 
     def partitions(self) -> Listing:
@@ -292,7 +296,9 @@ class TableHandle:
             # a renamed table keeps its id; a new table with its old name has another
             same = after.state.tables.get(before.table.table_id)
             after = replace(after, table=same) if same is not None else after
-        return diff_sides(before, after, self.name, key=key, engines=self._engine)
+        found = diff_sides(before, after, self.name, key=key, engines=self._engine)
+        found.lives = Lives(self._lakes).of
+        return found
 
     def _side(self, place: NamedEntry, *, is_fixed: bool) -> Side:
         table = place.find()

@@ -5,15 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from datetime import datetime
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history
-from ducklake_lab.diff.answers import in_one_column, is_same
+from ducklake_lab.diff.answers import AnswerDiff, in_one_column, is_same
+from ducklake_lab.duckdb.handing import python_rows, texts_to_show
 from ducklake_lab.engine.changes import snapshots_with
 from ducklake_lab.engine.facts import facts_of
+from ducklake_lab.engine.in_process import engine
 from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import (
@@ -23,10 +27,11 @@ from ducklake_lab.errors import (
     UnsupportedFeatureError,
     UsageError,
 )
+from ducklake_lab.hooks import hook
 from ducklake_lab.model.changes import parse_changes, rewritten_tables
 from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.predicates import Predicate
-from ducklake_lab.model.types import DataType
+from ducklake_lab.model.types import DataType, from_field
 from ducklake_lab.scan.changed_snapshots import changing_snapshots, next_known
 from ducklake_lab.scan.changes import plan_feed
 from ducklake_lab.session.answers import check_reads, only_query
@@ -85,6 +90,58 @@ class Line:
     answer: pa.Table | None
 
 
+class AnswerLine(NamedTuple):
+    """A line of the changes of an answer; the answer is a Python value, and None for NULL."""
+
+    snapshot_id: int
+    time: datetime
+    author: str | None
+    message: str | None
+    answer: object
+
+
+class AnswerChanges(Result):
+    """The snapshots at which the answer of a query changed, one per row; notebooks draw them.
+
+    Attributes:
+        query: the query.
+        last: the last snapshot that was looked at.
+        compare: returns the diff of the answers at two snapshots.
+    """
+
+    query = ""
+    last = 0
+    compare: Callable[[int, int], AnswerDiff]
+
+    @cached_property
+    def lines(self) -> Sequence[AnswerLine]:
+        """The rows, with answers other than numbers, texts and bytes as DuckDB's texts."""
+        rows = self.carried()
+        *told, answers = texts_to_show(rows, self.time_zone)
+        moments = [row[1] for row in python_rows(rows.select([0, 1]), self.time_zone)]
+        return [
+            AnswerLine(int(str(one[0])), moment, *one[2:]) for moment, *one in zip(moments, *told, answers, strict=True)
+        ]
+
+    @cached_property
+    def numbers(self) -> Sequence[float | None] | None:
+        """The answers as numbers to draw, rounded; None where they are no numbers."""
+        answers = self.carried().select(["answer"])
+        if not from_field(answers.schema.field(0)).is_numeric:
+            return None
+        found: list[float | None] = (
+            engine.evaluate("SELECT CAST(answer AS DOUBLE) AS n FROM t", {"t": answers}).column(0).to_pylist()
+        )
+        return found
+
+    def _repr_mimebundle_(self, **_options: object) -> Any:
+        return hook("when.live")(self)
+
+    def _repr_html_(self) -> str:
+        html: str = hook("when.html")(self)
+        return html
+
+
 class AnswerHistory:
     """The answers of a query at the snapshots of the current lake. Asks only where the answer may have changed.
 
@@ -108,7 +165,7 @@ class AnswerHistory:
         self._last = 0
         self.asked = 0
 
-    def result(self, start: At, end: At, *, monotonic: bool) -> Result:
+    def result(self, start: At, end: At, *, monotonic: bool) -> AnswerChanges:
         """Returns a line per change of the answer; see `Session.when`."""
         lines = self.lines(start, end, monotonic=monotonic)
         answers, field = in_one_column([line.answer for line in lines])
@@ -122,7 +179,9 @@ class AnswerHistory:
         ]
         arrays = [pa.array(values, shape.type) for shape, values in columns]
         schema = pa.schema([*(shape for shape, _ in columns), field])
-        return Result(InMemory(pa.table([*arrays, answers], schema=schema)), engine=self._engine)
+        found = AnswerChanges(InMemory(pa.table([*arrays, answers], schema=schema)), engine=self._engine)
+        found.query, found.last = self._query, self._last
+        return found
 
     def lines(self, start: At, end: At, *, monotonic: bool = False) -> list[Line]:
         """Returns the answer at the start, and at each snapshot up to the end that changed it, oldest first."""

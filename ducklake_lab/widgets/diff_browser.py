@@ -12,6 +12,7 @@ from ducklake_lab.widgets import diff as diff_view
 from ducklake_lab.widgets import diff_rows, values
 from ducklake_lab.widgets.arrow import pack
 from ducklake_lab.widgets.html import clip, count, counted, visible
+from ducklake_lab.widgets.lives import has_lives, life_of_change
 from ducklake_lab.widgets.mounted import Mounted, script, styles
 from ducklake_lab.widgets.recorded import bundle, metadata
 
@@ -51,6 +52,8 @@ class DiffBrowser(Mounted):
     look = traitlets.Int(0).tag(sync=True)
     problem = traitlets.Unicode("").tag(sync=True)
     can_copy = traitlets.Bool(False).tag(sync=True)
+    has_row_ids = traitlets.Bool(True).tag(sync=True)
+    has_lives = traitlets.Bool(False).tag(sync=True)
     note = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, diff: RowDiff) -> None:
@@ -63,6 +66,8 @@ class DiffBrowser(Mounted):
             sort=[list(key) for key in diff.choice.sort],
             kinds=[[kind, number] for kind in _KINDS if (number := diff.count(RowChoice(kind)))],
             can_copy=diff.end is not None and diff.files is not None,
+            has_row_ids=diff_rows.has_row_ids(diff),
+            has_lives=has_lives(diff),
             cells=[[name, updated[name]] for name in diff_rows.most_changed(diff.columns)],
             wide=len(diff.names),
             **self._seen(diff.choice),
@@ -76,9 +81,9 @@ class DiffBrowser(Mounted):
         whole_rows = not choice.changed and choice.kind != "updated" and diff.summary.updated < diff.summary.changed
         changed = dict.fromkeys([*([choice.changed] if choice.changed else []), *diff_rows.most_changed(diff.columns)])
         if self.every:
-            shown = [*changed, *(name for name in names if name not in changed)][:MOST]
+            shown = list(dict.fromkeys([*diff.key, *changed, *names]))[:MOST]
         else:
-            shown = diff_rows.chosen_names(names, changed, whole_rows=whole_rows)
+            shown = diff_rows.chosen_names(names, changed, diff.key, whole_rows=whole_rows)
         notes = [f"a sample of {count(diff.count(choice))}"] if diff.sampled is not None else []
         if len(shown) < len(names):
             notes.append(f"{counted(len(names) - len(shown), 'more column')} not shown")
@@ -119,6 +124,12 @@ class DiffBrowser(Mounted):
             columns[f"d{place}"] = ("bool", [name in row.changed for row in rows])
             columns[f"l{place}"] = ("bool", [row.after is None or name not in row.after for row in rows])
         return {}, [pack(columns)]
+
+    def answer_life(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Returns who set a cell, as of the later state that is committed and has it, and what changed its row."""
+        (row,) = self.diff.page(1, int(content["row"]), self._choice, as_shown=True)
+        column = str(self.columns[int(content["column"])][0])
+        return life_of_change(self.diff, row, column, is_open=self.diff.end is None)
 
     def answer_sql(self, _content: dict[str, Any]) -> dict[str, Any]:
         """Returns the statement for the displayed rows, in order."""

@@ -29,17 +29,26 @@ STYLE = """
 """
 
 
+def has_row_ids(diff: DiffSource) -> bool:
+    """Returns whether rows have ids; those of answers have none, and those paired by a key have several."""
+    return diff.files is not None and not diff.key
+
+
+def drawn(diff: DiffSource) -> tuple[Sequence[RowChange], list[str], list[str]]:
+    """Returns the rows that are drawn, the names of all columns, and those of the columns to show."""
+    rows = diff.page(diff.limit, 0, diff.choice, as_shown=True)
+    names = _names(rows, diff.columns)
+    return rows, names, shown_names(names, rows, diff.columns, diff.key)
+
+
 def section(diff: DiffSource) -> str:
     """Returns the diff's rows as a heading and a table; "" if nothing changed."""
     if not diff.summary.changed:
         return ""
-    rows = diff.page(diff.limit, 0, diff.choice, as_shown=True)
-    names = _names(rows, diff.columns)
-    shown = shown_names(names, rows, diff.columns)
+    rows, names, shown = drawn(diff)
     types = {column.name: column.type for column in diff.columns}
     numeric = {name: values.is_number(types.get(name, "")) for name in shown}
-    # rows of answers have no ids
-    ids = [heading("row id", right=True)] if diff.files is not None else []
+    ids = [heading("row id", right=True)] if has_row_ids(diff) else []
     head = [heading(""), *ids, *(heading(name, right=numeric[name]) for name in shown)]
     body = []
     for row in rows:
@@ -103,21 +112,27 @@ def most_changed(columns: Sequence[ColumnDiff]) -> list[str]:
     return [one.name for one in sorted(columns, key=lambda one: -one.updated) if one.updated]
 
 
-def shown_names(names: Sequence[str], rows: Sequence[RowChange], columns: Sequence[ColumnDiff] = ()) -> list[str]:
+def shown_names(
+    names: Sequence[str], rows: Sequence[RowChange], columns: Sequence[ColumnDiff] = (), key: Sequence[str] = ()
+) -> list[str]:
     """Returns the columns to show: changed ones and a few to identify the row for updates, all for other rows."""
     seen = {name for row in rows for name in row.changed}
     changed = dict.fromkeys([*(name for name in most_changed(columns) if name in seen), *sorted(seen)])
-    return chosen_names(names, changed, whole_rows=any(row.kind != "updated" for row in rows))
+    return chosen_names(names, changed, key, whole_rows=any(row.kind != "updated" for row in rows))
 
 
-def chosen_names(names: Sequence[str], changed: Collection[str], *, whole_rows: bool) -> list[str]:
-    """Returns the columns to show for changed or whole rows: changed columns first.
+def chosen_names(
+    names: Sequence[str], changed: Collection[str], key: Sequence[str] = (), *, whole_rows: bool
+) -> list[str]:
+    """Returns the columns to show for changed or whole rows: those of the key, changed ones, then others.
 
     Args:
         changed: the changed columns, in display order.
+        key: the columns that pair rows.
     """
-    others = [name for name in names if name not in changed]
-    return [*(name for name in changed if name in names), *(others if whole_rows else others[:_CONTEXT])][:_COLUMNS]
+    first = [name for name in dict.fromkeys([*key, *changed]) if name in names]
+    others = [name for name in names if name not in first]
+    return [*first, *(others if whole_rows else others[:_CONTEXT])][:_COLUMNS]
 
 
 def step(row: RowChange, name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ducklake_lab.widgets import values
-from ducklake_lab.widgets.diff_rows import MARKS, step
+from ducklake_lab.widgets.diff_rows import MARKS, has_row_ids, step
 from ducklake_lab.widgets.html import percent, visible
 
 if TYPE_CHECKING:
@@ -29,13 +29,15 @@ def text(diff: RowDiff) -> str:
         lines.append(f"{percent(p.share)} of {p.kind} rows have {p.condition}{among}")
     for row in diff.page(diff.limit, 0, diff.choice, as_shown=True):
         cells = []
-        for name, after in (row.after or row.before or {}).items():
+        side = row.after or row.before or {}
+        for name in dict.fromkeys([*(name for name in diff.key if name in side), *side]):
+            after = side[name]
             if name in row.changed and row.before is not None:
                 by = step(row, name)
                 cells.append(f"{name}={values.text(row.before.get(name))}→{values.text(after)}{by and ' ' + by}")
-            elif row.kind != "updated" or (diff.files is None and name in diff.key):
+            elif row.kind != "updated" or name in diff.key:
                 cells.append(f"{name}={values.text(after)}")
-        number = f" {row.row_id}" if diff.files is not None else ""  # rows of answers have no ids
+        number = f" {row.row_id}" if has_row_ids(diff) else ""
         lines.append(f"{MARKS[row.kind]}{number}  {'  '.join(cells)}")
     if (more := diff.count(diff.choice) - diff.limit) > 0:
         lines.append(f"… {more:,} more changed rows")

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from ducklake_lab.widgets import diff as diff_view
+from ducklake_lab.widgets import diff_rows
 from ducklake_lab.widgets.html import counted, escape, view
+from ducklake_lab.widgets.lives import life_of_change
 from ducklake_lab.widgets.mounted import Mounted, script, styles
 from ducklake_lab.widgets.recorded import metadata
 
@@ -61,6 +63,20 @@ class PreviewView(Mounted):
 
     def answer_rollback(self, _content: dict[str, object]) -> None:
         self.rollback()
+
+    def answer_life(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Returns who set a cell before this change, and what changed its row.
+
+        Args:
+            content: `table` counts the tables of rows, `row` and `cell` the rows and cells in it, marks and row ids too.
+        """
+        drawn = [diff for diff in self.preview.diffs[:LIMIT] if diff.summary.changed and diff.limit]
+        diff = drawn[int(content["table"])]
+        rows, _, names = diff_rows.drawn(diff)
+        column = int(content["cell"]) - (2 if diff_rows.has_row_ids(diff) else 1)
+        return life_of_change(
+            diff, rows[int(content["row"])], names[max(0, column)], is_open=self.preview.state == "open"
+        )
 
     def answer_still(self, _content: dict[str, object]) -> dict[str, object]:
         """Returns the static view, for a reloaded page."""

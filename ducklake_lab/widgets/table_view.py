@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import traitlets
 
 from ducklake_lab.engine.turn import looking
-from ducklake_lab.errors import DuckLakeError
+from ducklake_lab.errors import DuckLakeError, UsageError
 from ducklake_lab.redaction import hide
 from ducklake_lab.widgets import values
 from ducklake_lab.widgets.arrow import pack
@@ -30,6 +30,7 @@ from ducklake_lab.widgets.html import (
     visible,
 )
 from ducklake_lab.widgets.html import cell as html_cell
+from ducklake_lab.widgets.lives import of_row
 from ducklake_lab.widgets.mounted import Mounted, script, styles
 from ducklake_lab.widgets.outline import of_json, of_parts, outline
 from ducklake_lab.widgets.recorded import metadata, record_of
@@ -120,6 +121,7 @@ class TableBrowser(Mounted):
     kinds: traitlets.List[object] = traitlets.List().tag(sync=True)
     drawn = traitlets.Dict().tag(sync=True)
     place = traitlets.Int(None, allow_none=True).tag(sync=True)
+    has_lives = traitlets.Bool(False).tag(sync=True)
 
     def __init__(
         self,
@@ -141,6 +143,7 @@ class TableBrowser(Mounted):
             heading=visible(data.title if heading is None else heading),
             shows=list(shows),
             kinds=offered(),
+            has_lives=data.behind is not None,
             **self._figures(),
         )
         self.observe(self._look, ["sort", "filters", "search"])
@@ -221,6 +224,15 @@ class TableBrowser(Mounted):
         kept = text[:MOST_CHARACTERS]
         shown = readable(kept)
         return {**answer, "text": kept, "length": len(text)} | ({"shown": shown} if shown != kept else {})
+
+    def answer_life(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Returns who set a cell, and what changed its row; the choice between rows that look alike."""
+        behind = self.data.behind
+        if behind is None:
+            raise UsageError(f"The rows of {self.data.title} are not those of one table.")
+        ids = self.data.row_ids(int(content["row"]))
+        column = behind.columns[int(content["column"])]
+        return of_row(behind.name, ids, content.get("chosen"), behind.life, column, is_open=behind.is_open)
 
     def answer_download(self, content: dict[str, object]) -> tuple[dict[str, Any], list[bytes]]:
         """Returns the filtered rows as a file."""

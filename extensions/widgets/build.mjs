@@ -9,7 +9,7 @@ import { build } from 'esbuild';
 const here = path.dirname(fileURLToPath(import.meta.url));
 const output = path.resolve(process.argv[2] ?? path.join(here, '../../ducklake_lab/widgets/static'));
 const page = path.resolve(process.argv[3] ?? path.join(here, '../../ducklake_lab/web/static'));
-const widgets = ['diff', 'files', 'preview', 'schema', 'snapshots', 'stream', 'table'];
+const widgets = ['conflicts', 'diff', 'files', 'preview', 'schema', 'snapshots', 'stream', 'table', 'when'];
 
 const options = {
   absWorkingDir: here,

@@ -107,7 +107,7 @@ def test_who_broke_the_report_is_answered_and_taken_back(tmp_path: Path) -> None
     shown = run("who_broke_the_report", tmp_path)
     assert re.search(r" 1 .* Ada orders of the quarter 106500\.00 3 .* Ben amounts of the south in euro 99600\.00 2 rows", shown("when"))
     assert "2 updated 1 unchanged 3 cells changed" in shown("compare")
-    assert "103500.00 → 100050.00 (−3450.00) 3000 south" in shown("compare")
+    assert "south 103500.00 → 100050.00 (−3450.00) 3000" in shown("compare")
     assert re.search(r"2 region coast west 4 \S+ \S+ Cleo the west is called coast", shown("blame"))
     assert re.search(r"2 amount 10\.80 12\.00 3 \S+ \S+ Ben", shown("blame"))
     assert "2,000 updated 7,100 unchanged 2,000 cells changed" in shown("preview")

@@ -24,6 +24,7 @@ from ducklake_lab.model.reads import EntryRead
 from ducklake_lab.model.types import from_field
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.session.rows.columns import ViewColumn
+from ducklake_lab.session.rows.lives import TableBehind
 from ducklake_lab.session.rows.polars_frame import polars_frame
 from ducklake_lab.session.rows.view import MAX_ROWS, MAX_SPARK_ROWS, RowsView
 from ducklake_lab.sql.spark.stability import differs_by_run
@@ -107,6 +108,7 @@ class Result:
         info: facts about the files and snapshots read.
         is_query: whether the rows come from a query.
         limit: rows shown in a notebook; None for the default.
+        find_table: finds the table of which each row of this result is one; None for other rows.
         text: the query as written; "" for other statements, and for a query run `at` a snapshot.
         grid: display in notebooks: a grid that first looks like a table (`quiet`), a grid with filters and
             profiles (`open`), or a table (`none`); None follows `%config DuckLakeMagics.grid`.
@@ -140,6 +142,7 @@ class Result:
         self.is_query = is_query
         self.limit: int | None = None
         self.text = ""
+        self.find_table: Callable[[Result], TableBehind | None] = lambda _: None
         self.grid: Literal["quiet", "open", "none"] | None = None
         self.columns: list[str] = list(rows.names) if rows is not None else []
         if rows is not None and types is None:
@@ -260,7 +263,9 @@ class Result:
         head = self._head if self._table is None else None
         # the head does not show whether more rows follow, so its last row is left out
         first = head.slice(0, min(head.num_rows - 1, most)) if head is not None and head.num_rows > 1 else None
-        return RowsView("Result", self.text, f"(\n{self.text}\n)", columns, read, self.time_zone, first=first)
+        view = RowsView("Result", self.text, f"(\n{self.text}\n)", columns, read, self.time_zone, first=first)
+        view.find_behind = lambda: self.find_table(self)
+        return view
 
     def __len__(self) -> int:
         return int(self.carried().num_rows)

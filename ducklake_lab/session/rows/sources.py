@@ -32,6 +32,7 @@ from ducklake_lab.session.rows.digests import digest_rows
 from ducklake_lab.session.rows.feed import plan_call
 from ducklake_lab.session.rows.join_pruning import implied
 from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable, MetadataTable, SystemListing
+from ducklake_lab.session.rows.own_rows import table_behind
 from ducklake_lab.session.rows.resolver import NameResolver, plan_or_leave
 from ducklake_lab.session.rows.result import Result, RunInfo
 from ducklake_lab.session.rows.table_scans import TableScans
@@ -97,11 +98,21 @@ class Sources:
         plan = self.plan(query)
         source = self.acting(query, plan)
         if source is None:
-            return self.run(plan)
+            result = self.run(plan)
+            if len(plan.sources) == 1 and isinstance(table := plan.sources[0].rows, LakeTable):
+                state = self.state(table)
+                if not self._lakes.reads.is_uncommitted(state):
+                    result.find_table = partial(table_behind, self._lakes, self._here, query, plan, state)
+            return result
         self._database.describe(plan.duckdb_sql, self.empty(plan), plan.macros)
         info = RunInfo(wrote=True)
         rows = self.run_in_process(plan, {source.view: self.load(source, info, effects="run")})
         return Result(InMemory(rows.table), types=rows.types, info=info, engine=self._engine)
+
+    def _here(self, query: op.Query) -> Result:
+        """Runs a query in process, whatever the size of its tables."""
+        with self._engine.placing.asking("duckdb"):
+            return self.query(query)
 
     def acting(self, query: op.Query, plan: QueryPlan) -> Source | None:
         """Returns the source of a query that only calls a function with effects; None for other queries."""

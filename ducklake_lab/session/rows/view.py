@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
 from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.engine.in_process import engine
-from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.binning import bin_sql, equal_bins
@@ -20,10 +20,10 @@ from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.reads import EntryRead
 from ducklake_lab.model.types import TIMESTAMPS, DataType
 from ducklake_lab.redaction import hide
-from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.session.rows.chart import Chart, draw
 from ducklake_lab.session.rows.chart_choice import Choice, choose
 from ducklake_lab.session.rows.columns import ViewColumn
+from ducklake_lab.session.rows.lives import TableBehind
 
 #: Most rows held in memory for viewing. A larger table is read file by file up to this number.
 MAX_ROWS = 2_000_000
@@ -67,11 +67,13 @@ class RowsView:
         filters: by column, as written: `> 5`, `= x`, `null`, `not null`, or a part of the text.
         search: a part of the text of any column, in DuckDB's form; "" for none. It is case-insensitive.
         reads: the tables of lakes that hold the rows, each with its snapshot.
+        find_behind: finds the table of which each row is one; None for other rows.
 
     Args:
         statement: a statement that returns all rows.
         source: the FROM item for SQL over the rows.
-        read: returns the held rows, and whether there are more; called once, on demand.
+        read: returns the held rows, and whether there are more; called once, on demand. After their columns there may be
+            their row ids.
         whole_rows: the number of all rows, if it is already known.
         first: first rows to show before the others are read; more rows follow.
     """
@@ -100,8 +102,15 @@ class RowsView:
         self.filters: dict[str, str] = {}
         self.search = ""
         self.reads: Sequence[EntryRead] = ()
+        self.find_behind: Callable[[], TableBehind | None] = lambda: None
+        self._row_ids: pa.ChunkedArray | None = None
         self._held: tuple[pa.Table, bool] | None = None
         self._order: pa.Array | None = None
+
+    @cached_property
+    def behind(self) -> TableBehind | None:
+        """The table of which each row is one; None for other rows."""
+        return self.find_behind()
 
     @property
     def rows(self) -> pa.Table:
@@ -130,6 +139,9 @@ class RowsView:
     def _all(self) -> tuple[pa.Table, bool]:
         if self._held is None:
             rows, is_partial = self._read()
+            if rows.num_columns > len(self.columns):
+                self._row_ids = rows.column(len(self.columns))
+                rows = rows.select(range(len(self.columns)))
             self._held = _by_place(rows), is_partial
             self._first = None
         return self._held
@@ -177,13 +189,31 @@ class RowsView:
 
     def page(self, start: int, count: int) -> pa.Table:
         """Returns a range of the filtered rows, in order, under the table's column names."""
+        rows = self._range(start, count)
+        return in_zone(rows.rename_columns([column.name for column in self.columns]), self.time_zone)
+
+    def _range(self, start: int, count: int) -> pa.Table:
         first = self._first if self._held is None else None
         if first is not None and start + count <= first.num_rows:
-            rows = first.slice(start, count)
-        else:
-            rows = self.rows
-            rows = rows.slice(start, count) if self._order is None else rows.take(self._order.slice(start, count))
-        return in_zone(rows.rename_columns([column.name for column in self.columns]), self.time_zone)
+            return first.slice(start, count)
+        rows = self.rows
+        return rows.slice(start, count) if self._order is None else rows.take(self._order.slice(start, count))
+
+    def row_ids(self, place: int) -> Sequence[int]:
+        """Returns the ids of the rows, in the table behind the view, that a filtered row is; several if they look alike.
+
+        Raises:
+            UsageError: no table is known behind the rows.
+            UnsupportedFeatureError: the row cannot be looked for.
+        """
+        if self.behind is None:
+            raise UsageError(f"The rows of {self.title} are not those of one table.")
+        if self.behind.find is not None:
+            return self.behind.find(self._range(place, 1))
+        _ = self.rows
+        assert self._row_ids is not None  # the view of a table reads them
+        at = place if self._order is None else self._order[place].as_py()
+        return [self._row_ids[at].as_py()]
 
     def save(self, path: str | os.PathLike[str], *, part: bool = False) -> int:
         """Writes the filtered rows, in order, to a file or an object; returns their number.
@@ -367,39 +397,6 @@ def _has_text(value: str, part: str) -> str:
     # Python and DuckDB fold non-ASCII letters differently
     small = quote_text(part.lower()) if part.isascii() else f"lower({quote_text(part)})"
     return f"contains(lower({value}::VARCHAR), {small})"
-
-
-def table_view(title: str, name: str, plan: ScanPlan, snapshot_id: int, table_rows: int, time_zone: str) -> RowsView:
-    """Returns a view of a table at one snapshot.
-
-    Args:
-        name: the table's name in SQL.
-        table_rows: the number of its rows.
-    """
-    source = f"{name} AT (VERSION => {snapshot_id})"
-    held, partial = _first_files(plan)
-    columns = [ViewColumn(column.name, column.data_type.sql(), column.data_type) for column in plan.columns]
-    return RowsView(
-        title,
-        f"SELECT * FROM {source}",
-        source,
-        columns,
-        lambda: (local_reader.read(held), partial),
-        time_zone,
-        whole_rows=table_rows,
-    )
-
-
-def _first_files(plan: ScanPlan) -> tuple[ScanPlan, bool]:
-    """Returns a plan of the first files with MAX_ROWS rows, and whether it leaves files out."""
-    rows = 0
-    kept: list[ScanFile] = []
-    for file in plan.files:
-        if rows >= MAX_ROWS:
-            return replace(plan, files=tuple(kept)), True
-        kept.append(file)
-        rows += file.data_file.record_count
-    return plan, False
 
 
 def _number(kind: DataType) -> str | None:

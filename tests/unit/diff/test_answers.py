@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.widgets.diff_browser import DiffBrowser
 from ducklake_lab.widgets.diff_text import text
 
 pytestmark = pytest.mark.sampled(3)
@@ -171,6 +173,30 @@ def test_it_is_shown_as_a_diff_is(session: dl.Session, tmp_path: Path) -> None:
     assert json.loads(found.to_json())["summary"]["updated"] == 1
     assert found.plot() is not None and "updated" in repr(found)
     assert found._repr_mimebundle_() is not None
+
+
+def test_columns_of_the_key_come_first(session: dl.Session) -> None:
+    query = "SELECT sum(x) AS total, count(*) AS n, g FROM t GROUP BY ALL"
+    found = session.compare(query, 1, 4)
+    assert found.key == ("g",)
+    view = DiffBrowser(found)
+    assert [name for name, *_ in view.columns] == ["g", "total", "n"] and not view.has_row_ids
+    view.every = True
+    assert [name for name, *_ in view.columns] == ["g", "total", "n"]
+    heads = re.findall(r'<th scope="col"[^>]*>([^<]*)', found._repr_html_().partition('class="dlk-rows"')[2])
+    assert heads[:4] == ["", "g", "total", "n"]
+    lines = [line.split()[1] for line in text(found).split("\n") if line[:3] in ("\u2212  ", "+  ", "\u2192  ")]
+    assert sorted(lines) == ["g=0", "g=3", "g=9"]
+
+
+def test_rows_paired_by_a_key_show_no_numbers_for_row_ids(session: dl.Session) -> None:
+    found = session.table("t").diff(1, 4, key=["I"])
+    assert found.key == ("i",)
+    view = DiffBrowser(found)
+    assert not view.has_row_ids and view.columns[0][0] == "i"
+    assert "row id" not in found._repr_html_() and "\u2192  i=0  g=0" not in text(found)
+    assert any(line.startswith("\u2192  i=0  ") for line in text(found).split("\n"))
+    assert DiffBrowser(session.table("t").diff(1, 4)).has_row_ids
 
 
 def test_secrets_of_a_query_are_not_shown(session: dl.Session) -> None:

@@ -10,6 +10,7 @@ import { counted, number } from '../kit/figures';
 import { reason } from '../kit/line';
 import type { Model, MountedState } from '../kit/model';
 import { mounted } from '../kit/mounted';
+import { LifePanel } from '../life/life-panel';
 import { type ChangedRow, type RowKind, cellNode, letters, readRows } from './changed-rows';
 import './diff.css';
 
@@ -32,6 +33,10 @@ interface DiffState extends MountedState {
   look: number;
   problem: string;
   can_copy: boolean;
+  /** Whether the kernel can say who set a cell. */
+  has_lives: boolean;
+  /** Whether rows have ids; those of answers, and those paired by a key, have none to show. */
+  has_row_ids: boolean;
   note: string;
 }
 
@@ -85,10 +90,15 @@ class Changes extends Browsing<DiffState> {
     },
     cells: row => this.contents(row),
     mark: row => 'dlk-df-' + row.kind,
+    byCell: this.model.get('has_lives'),
+    onSelect: (at, event, column) => this.ask(at, column, event instanceof MouseEvent),
+    onEnter: at => this.ask(Math.max(0, at), this.grid.column, true),
     onError: error => {
       this.problem.textContent = reason(error);
     }
   });
+
+  private readonly life = new LifePanel(this.line, () => this.grid.root.focus());
 
   constructor(model: Model<DiffState>, host: HTMLElement, still: HTMLElement[]) {
     super(model);
@@ -113,6 +123,7 @@ class Changes extends Browsing<DiffState> {
       { class: 'dlk-live dlk-df', 'data-lm-suppress-shortcuts': 'true' },
       bar,
       this.grid.root,
+      this.life.root,
       this.sql,
       this.widths.rule
     );
@@ -130,6 +141,13 @@ class Changes extends Browsing<DiffState> {
   override close(): void {
     super.close();
     for (const child of this.replaced) child.style.display = '';
+  }
+
+  /** Ask who set a cell; the mark and the id of a row stand for its first cell. */
+  private ask(row: number, at: number, isClick: boolean): void {
+    if (!this.model.get('has_lives')) return;
+    const column = Math.max(0, at - (this.hasIds ? 2 : 1));
+    this.life.show({ row, column }, isClick);
   }
 
   private choose(kind: RowKind | '', changed: string): void {
@@ -169,7 +187,12 @@ class Changes extends Browsing<DiffState> {
     const changed = names.filter((_, at) => cells[at]?.differs);
     const title = changed.length ? `${kind}: ${changed.join(', ')}` : kind;
     const mark = element('b', { title, 'aria-label': kind }, MARKS[kind]);
-    return [mark, element('span', { class: 'dlk-soft' }, id), ...cells.map(cellNode)];
+    const shownId = this.hasIds ? [element('span', { class: 'dlk-soft' }, id)] : [];
+    return [mark, ...shownId, ...cells.map(cellNode)];
+  }
+
+  private get hasIds(): boolean {
+    return this.model.get('has_row_ids');
   }
 
   private setHeads(): void {
@@ -185,10 +208,11 @@ class Changes extends Browsing<DiffState> {
       canCut,
       around: SLACK
     });
-    this.widths.fit([head(ROW_ID, ROW_ID, false), ...heads.map(({ name, text }) => head(COLUMN + name, text, true))]);
+    const ids = this.hasIds ? [head(ROW_ID, ROW_ID, false)] : [];
+    this.widths.fit([...ids, ...heads.map(({ name, text }) => head(COLUMN + name, text, true))]);
     this.grid.setColumns([
       { name: '' },
-      { name: ROW_ID, right: true },
+      ...(this.hasIds ? [{ name: ROW_ID, right: true }] : []),
       ...heads.map(({ name, type, right, text, sort }) => ({
         name,
         right,
@@ -211,7 +235,7 @@ class Changes extends Browsing<DiffState> {
 
   private lay(): void {
     const names = this.model.get('columns').map(([name]) => this.widths.of(COLUMN + name));
-    this.grid.setWidths(['1.2em', this.widths.of(ROW_ID), ...names]);
+    this.grid.setWidths(['1.2em', ...(this.hasIds ? [this.widths.of(ROW_ID)] : []), ...names]);
   }
 
   /** Make columns wider where values, earlier ones included, have no room. */
@@ -224,7 +248,7 @@ class Changes extends Browsing<DiffState> {
       return { key: COLUMN + name, content: cellNode(cell), canCut: !right, around: SLACK };
     });
     const id = { key: ROW_ID, content: longest(row => row.id.length).id, canCut: false, around: SLACK };
-    if (this.widths.fit([id, ...columns])) this.lay();
+    if (this.widths.fit(this.hasIds ? [id, ...columns] : columns)) this.lay();
   }
 
   private reload(): void {
@@ -238,6 +262,7 @@ class Changes extends Browsing<DiffState> {
     this.all.textContent = isEvery ? 'Show changed columns' : `Show all ${number.format(wide)} columns`;
     this.all.style.display = isEvery || model.get('columns').length < wide ? '' : 'none';
     this.setHeads();
+    this.life.close();
     this.grid.reset(passing);
     this.report();
   }

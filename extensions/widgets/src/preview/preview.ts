@@ -5,6 +5,8 @@ import { Line, reason } from '../kit/line';
 import type { Model, MountedState } from '../kit/model';
 import { mounted } from '../kit/mounted';
 import { rewrite } from '../kit/saved-output';
+import { choosable } from '../life/choosable-cells';
+import { LifePanel } from '../life/life-panel';
 import './preview.css';
 
 /** The traits of `Preview` in Python. */
@@ -22,6 +24,8 @@ class Preview {
   readonly root: HTMLElement;
 
   private isGone = false;
+  private readonly life: LifePanel;
+  private readonly undo: (() => void)[];
   private ending: End | undefined;
   private readonly message: HTMLInputElement;
   private readonly commit = element(
@@ -62,13 +66,29 @@ class Preview {
       const hint = child.querySelector<HTMLElement>('.dlk-pv-told');
       if (hint) hint.style.display = 'none';
     }
+    this.life = new LifePanel(this.line, () => this.held?.focus());
+    const tables = still.flatMap(child => [...child.querySelectorAll<HTMLTableElement>('table.dlk-rows')]);
+    this.undo = tables.map((table, at) => choosable(table, (row, cell) => this.ask(table, { table: at, row, cell })));
     model.on('change:state', this.onState);
     this.show();
+  }
+
+  private get held(): HTMLElement | null {
+    return this.life.root.parentElement?.querySelector<HTMLElement>('td[tabindex]') ?? null;
+  }
+
+  /** Ask who set a cell of a diff; the answer stands below the rows. */
+  private ask(table: HTMLTableElement, place: object): void {
+    if (this.isGone) return;
+    const box = table.closest('.dlk-scroll');
+    if (box?.nextSibling !== this.life.root) box?.after(this.life.root);
+    this.life.show(place, true);
   }
 
   /** The kernel is gone, and with it the uncommitted change. */
   stop(sentence: string): void {
     this.isGone = true;
+    this.leaveCells();
     if (this.model.get('state') !== 'open') return;
     this.disable(true);
     this.message.disabled = true;
@@ -80,9 +100,16 @@ class Preview {
   }
 
   close(): void {
+    this.leaveCells();
     this.line.close();
     this.model.off('change:state', this.onState);
     this.root.remove();
+  }
+
+  private leaveCells(): void {
+    this.life.close();
+    this.life.root.remove();
+    for (const undo of this.undo) undo();
   }
 
   private readonly onState = (): void => {

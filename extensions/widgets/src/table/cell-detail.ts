@@ -4,6 +4,7 @@ import { copying } from '../kit/copying';
 import { element, nullMark } from '../kit/dom';
 import { counted, number } from '../kit/figures';
 import type { Line } from '../kit/line';
+import { LifePanel } from '../life/life-panel';
 import type { TableState } from './table-state';
 
 /** A value, as the kernel sends it. */
@@ -20,6 +21,8 @@ interface CellValue {
 export interface DetailOptions {
   line: Line;
   columns: TableState['columns'];
+  /** Whether to say who set the value. */
+  hasLives: boolean;
   /** Number of the view of the rows. */
   look(): number;
   /** All values of a row. */
@@ -42,6 +45,7 @@ export class CellDetail {
     'aria-label': 'Value'
   });
   private readonly row = element('dl', { tabindex: '0', 'aria-label': 'Values of the row' });
+  private readonly life: LifePanel | undefined;
   private text: string | null = null;
   private at = 0;
   /** The question whose answer is shown. */
@@ -61,6 +65,10 @@ export class CellDetail {
       element('div', { class: 'dlk-bar' }, this.title, this.copied, copyRow, close),
       element('div', { class: 'dlk-tb-two' }, this.value, this.row)
     );
+    if (options.hasLives) {
+      this.life = new LifePanel(options.line);
+      this.root.append(this.life.root);
+    }
     this.root.addEventListener('keydown', event => {
       if (event.key === 'Escape') this.close();
     });
@@ -74,6 +82,7 @@ export class CellDetail {
     const isInside = this.root.contains(document.activeElement);
     this.root.hidden = true;
     this.shown = undefined;
+    this.life?.close();
     if (isInside) this.options.leave();
   }
 
@@ -81,9 +90,10 @@ export class CellDetail {
     this.value.focus();
   }
 
-  /** Show a value; `row` is its place among the visible ones. */
-  async show(row: number, column: number): Promise<void> {
+  /** Show a value; `row` is its place among the visible ones. A second click shows the life of its row. */
+  async show(row: number, column: number, isClick = false): Promise<void> {
     this.root.hidden = false;
+    this.life?.show({ row, column }, isClick);
     const asked = (this.shown = `${row} ${column} ${this.options.look()}`);
     const [{ content }, values] = await Promise.all([
       this.options.line.ask<CellValue>('cell', { row, column }),

@@ -30,4 +30,6 @@ export interface TableState extends MountedState {
   kinds: [string, string][];
   drawn: Choice;
   place: number | null;
+  /** Whether the kernel knows the table whose rows these are, and can say who set a cell. */
+  has_lives: boolean;
 }

@@ -101,6 +101,7 @@ class Table extends Browsing<TableState> {
     this.detail = new CellDetail({
       line: this.line,
       columns: this.columns.all,
+      hasLives: model.get('has_lives'),
       look: () => model.get('look'),
       values: async row => (await this.rows(row, 1, 0, this.columns.all.length))[0] ?? [],
       go: column => this.goTo(column),
@@ -180,9 +181,9 @@ class Table extends Browsing<TableState> {
         return rows;
       },
       cells: row => row.map(value => value ?? nullMark()),
-      onSelect: at => {
+      onSelect: (at, event) => {
         this.set({ place: at });
-        void this.show();
+        void this.show(event instanceof MouseEvent);
       },
       onEnter: async () => {
         if (grid.cursor < 0) grid.choose(0);
@@ -402,9 +403,9 @@ class Table extends Browsing<TableState> {
   }
 
   /** Show the cell of the cursor in full. */
-  private async show(): Promise<void> {
+  private async show(isClick = false): Promise<void> {
     try {
-      await this.detail.show(this.grid.cursor, this.columns.first + this.grid.column);
+      await this.detail.show(this.grid.cursor, this.columns.first + this.grid.column, isClick);
     } catch (error) {
       this.fail(error);
     }

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.session.rows import view as view_module
+from ducklake_lab.session.rows import table_view as view_module
 from ducklake_lab.widgets.table_view import TableBrowser
 
 

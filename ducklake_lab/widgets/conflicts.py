@@ -1,0 +1,313 @@
+"""Conflicts of a revert, settled one by one or many at once; nothing is committed before *Apply*."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import traitlets
+
+from ducklake_lab.errors import MergeConflictError, RevertConflictError, UsageError
+from ducklake_lab.widgets import values
+from ducklake_lab.widgets.arrow import pack
+from ducklake_lab.widgets.html import cell, clip, count, counted, escape, heading, scroll, table, view, visible
+from ducklake_lab.widgets.mounted import Mounted, script, styles
+
+if TYPE_CHECKING:
+    from ducklake_lab.merging.conflicts import OnConflict
+    from ducklake_lab.model.entries import Snapshot
+
+#: Rows of the static view, and characters of a value.
+LIMIT = 200
+_TEXT = 200
+#: The rules of a revert: the value of the lake, and the older one.
+RULES = ("keep", "revert")
+_HEADS = ("before", "then", "now")
+_SCOPES = ("cell", "row", "column", "table", "all")
+
+#: Runs the revert with rules for all its conflicts; returns the snapshot, and whether an open transaction holds it instead.
+Run = Callable[["OnConflict"], "tuple[Snapshot | None, bool]"]
+
+
+class ConflictsView(Mounted):
+    """The conflicts of a revert with the values before, then and now.
+
+    Attributes:
+        conflicts: those that no rule settles yet.
+        choices: the chosen rule of each conflict; None for none.
+        on_conflict: the chosen rules in the form that `session.revert` takes.
+        state: `open`, or `settled` after *Apply*.
+    """
+
+    _esm = script("conflicts")
+    _css = styles("conflicts")
+
+    heading = traitlets.Unicode().tag(sync=True)
+    passing = traitlets.Int(0).tag(sync=True)
+    total = traitlets.Int(0).tag(sync=True)
+    unsettled = traitlets.Int(0).tag(sync=True)
+    look = traitlets.Int(0).tag(sync=True)
+    state = traitlets.Unicode("open").tag(sync=True)
+    outcome = traitlets.Unicode("").tag(sync=True)
+
+    def __init__(
+        self,
+        snapshot: object,
+        error: RevertConflictError,
+        *,
+        ask: Callable[[], RevertConflictError | None],
+        run: Run,
+        preview: Callable[[OnConflict], str],
+        shown: Callable[[Snapshot], str],
+    ) -> None:
+        self._snapshot = snapshot
+        self._ask = ask
+        self._run = run
+        self._preview = preview
+        self._shown = shown
+        self._result = ""
+        self.conflicts: Sequence[Any] = ()
+        self.choices: list[str | None] = []
+        super().__init__(heading=f"Conflicts of the revert of {visible(clip(str(snapshot), 80))}")
+        self._take(error)
+
+    def _take(self, error: MergeConflictError) -> None:
+        """Shows conflicts; those that were there before, with the same values, keep their choices."""
+        known = {_place(one): (one.to_dict(), rule) for one, rule in zip(self.conflicts, self.choices, strict=True)}
+        found = [(one, *known.get(_place(one), (None, None))) for one in error.conflicts]
+        self.conflicts = error.conflicts
+        self.choices = [rule if was == one.to_dict() else None for one, was, rule in found]
+        with self.hold_sync():
+            self.passing, self.total = len(self.conflicts), error.total
+            self._note()
+
+    def _note(self) -> None:
+        with self.hold_sync():
+            self.unsettled = sum(rule is None for rule in self.choices)
+            self.look += 1
+
+    def settle(self, rule: str, scope: str, place: int = 0) -> None:
+        """Chooses a rule for conflicts.
+
+        Args:
+            rule: `keep`, today's value, or `revert`, the old one.
+            scope: `cell` for the conflict at the place alone, `row`, `column` or `table` for those beside it, or `all`.
+
+        Raises:
+            UsageError: there is no such rule, scope or place.
+        """
+        if rule not in RULES or scope not in _SCOPES or not 0 <= place < len(self.conflicts):
+            raise UsageError(f"A conflict is settled by {' or '.join(RULES)}, for a {', '.join(_SCOPES)}.")
+        table_name, row_id, column = _place(self.conflicts[place])
+        for at, other in enumerate(self.conflicts):
+            its_table, its_row, its_column = _place(other)
+            same = {
+                "cell": at == place,
+                "row": (its_table, its_row) == (table_name, row_id),
+                "column": (its_table, its_column) == (table_name, column),
+                "table": its_table == table_name,
+                "all": True,
+            }
+            self.choices[at] = rule if same[scope] else self.choices[at]
+        self._note()
+
+    @property
+    def on_conflict(self) -> OnConflict:
+        """The rules of all conflicts, each by name: one that came since stays a conflict.
+
+        Raises:
+            UsageError: a conflict has no rule; or a definition and rows of one table have two, which no mapping says.
+        """
+        if self.unsettled:
+            raise UsageError(f"{counted(self.unsettled, 'conflict')} not settled yet; choose what holds for each.")
+        if self.total > len(self.conflicts):
+            (rule, *others) = set(self.choices)
+            if others:
+                raise UsageError(
+                    f"Only {count(len(self.conflicts))} of {count(self.total)} conflicts are listed; one rule for all "
+                    "settles them, or tables=… takes a part of the tables."
+                )
+            return rule
+        rules: dict[str, Any] = {}
+        for one, rule in zip(self.conflicts, self.choices, strict=True):
+            rules.setdefault(one.table, []).append((one, rule))
+        return {name: _of_table(name, own) for name, own in rules.items()}
+
+    def answer_page(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
+        """Returns a range of conflicts with their choices."""
+        start = int(content["start"])
+        stop = start + int(content["count"])
+        shown = [_texts(one) for one in self.conflicts[start:stop]]
+        names = ("table", "row", "column", *_HEADS, "why")
+        columns = {name: ("text", list(texts)) for name, texts in zip(names, zip(*shown, strict=True), strict=True)}
+        return {}, [pack({**columns, "rule": ("text", list(self.choices[start:stop]))} if shown else {})]
+
+    def answer_settle(self, content: dict[str, Any]) -> None:
+        """Chooses a rule; see `settle`."""
+        self.settle(str(content["rule"]), str(content["scope"]), int(content["place"]))
+
+    def answer_preview(self, _content: dict[str, Any]) -> dict[str, Any]:
+        """Returns the static diff of the revert under the chosen rules; commits nothing."""
+        rules = self.on_conflict
+        self._check()
+        return {"html": self._preview(rules)}
+
+    def answer_apply(self, _content: dict[str, Any]) -> dict[str, Any]:
+        """Runs the revert under the chosen rules."""
+        if self.state != "open":
+            raise UsageError("This revert has been applied already.")
+        rules = self.on_conflict
+        self._check()
+        made, is_staged = self._run(rules)
+        self._result = "" if made is None else self._shown(made)
+        with self.hold_sync():
+            self.outcome = self._told(made, is_staged=is_staged)
+            self.state = "settled"
+        self.rewrite()
+        return {"html": self._result}
+
+    def answer_still(self, _content: dict[str, object]) -> dict[str, object]:
+        """Returns the static view, for a reloaded page."""
+        return {"html": self._repr_html_()}
+
+    def _check(self) -> None:
+        """Shows the conflicts of now, if they are others.
+
+        Raises:
+            UsageError: later commits made or changed conflicts.
+        """
+        error = self._ask()
+        if error is None:
+            return
+        shown = [one.to_dict() for one in self.conflicts]
+        if error.total == self.total and [one.to_dict() for one in error.conflicts] == shown:
+            return
+        self._take(error)
+        raise UsageError("Commits that came since have changed the conflicts; look at those without a choice.")
+
+    def _told(self, made: Snapshot | None, *, is_staged: bool) -> str:
+        """Returns the outcome in words."""
+        if made is None and not is_staged:
+            return "Nothing was left to take back, so no snapshot was made."
+        kept = sum(rule == "keep" for rule in self.choices)
+        counts = f"{counted(kept, 'conflict')} kept, {count(len(self.choices) - kept)} reverted"
+        if made is None:
+            return f"Reverted in the open transaction, until COMMIT or ROLLBACK: {counts}."
+        return f"Reverted as snapshot {made.snapshot_id}: {counts}."
+
+    def _ipython_display_(self) -> None:
+        self._display_to_rewrite()
+
+    def still(self) -> str:
+        heads = (heading("table"), heading("row", right=True), *(map(heading, ("column", *_HEADS, "why"))))
+        rows = []
+        for one in self.conflicts[:LIMIT]:
+            name, row, column, *three, why = _texts(one)
+            cells = [cell(escape(name)), cell(escape(row), right=True), cell(escape(column))]
+            cells += [cell(values.NULL if text is None else escape(text)) for text in three]
+            rows.append(f"<tr>{''.join(cells)}{cell(escape(why))}</tr>")
+        first = f"first {count(LIMIT)} of " if self.total > LIMIT else ""
+        said = (
+            self.outcome or 'nothing is reverted; on_conflict="keep" or "revert" settles them, also by row and column'
+        )
+        foot = f'<div class="dlk-foot">{first}{counted(self.total, "conflict")} · {escape(said)}</div>'
+        title = f'<p><span class="dlk-title">{escape(self.heading)}</span></p>'
+        return view(title + scroll(table(heads, rows), "Conflicts") + foot, label=self.heading) + self._result
+
+    def __repr__(self) -> str:
+        lines = [f"{one}: {' → '.join(_null(text) for text in _texts(one)[3:6])}" for one in self.conflicts[:LIMIT]]
+        return "\n".join(map(visible, [f"{self.heading}: {counted(self.total, 'conflict')}", *lines]))
+
+
+def _place(conflict: Any) -> tuple[str, int | None, str | None]:
+    return conflict.table, conflict.row_id, conflict.column
+
+
+def _of_table(name: str, own: Sequence[tuple[Any, str | None]]) -> Any:
+    """Returns the rules of one table's conflicts."""
+    if any(one.row_id is None and one.column is None for one, _ in own):
+        # a definition has no name in a mapping
+        (rule, *others) = {rule for _, rule in own}
+        if others:
+            raise UsageError(
+                f"The conflicts of {name} need one rule: its definition settles with the table as a whole."
+            )
+        return rule
+    found: dict[Any, Any] = {}
+    for one, rule in own:
+        if one.row_id is None:
+            found[one.column] = rule
+        elif one.column is None:
+            found[one.row_id] = rule
+        else:
+            found.setdefault(one.row_id, {})[one.column] = rule
+    return found
+
+
+def _texts(conflict: Any) -> tuple[Any, ...]:
+    """Returns table, row id, column, the three values and the reason as texts; None for NULL."""
+    is_cell = conflict.row_id is not None and conflict.column is not None
+    three = [_text(value, is_cell=is_cell) for value in (conflict.base, conflict.then, conflict.now)]
+    row = "" if conflict.row_id is None else str(conflict.row_id)
+    return _clip(conflict.table), row, _clip(conflict.column or ""), *three, _clip(conflict.reason)
+
+
+def _text(value: object, *, is_cell: bool) -> str | None:
+    if isinstance(value, Mapping):
+        return _clip(
+            ", ".join(f"{name} {_null(None if one is None else values.text(one))}" for name, one in value.items())
+        )
+    if value is None:
+        return None if is_cell else "–"
+    return _clip(values.text(value))
+
+
+def _null(text: str | None) -> str:
+    return "NULL" if text is None else text
+
+
+def _clip(text: str) -> str:
+    return visible(clip(text, _TEXT))
+
+
+def of_revert(
+    session: Any, snapshot: Any, choice: Mapping[str, object], message: str | None, error: RevertConflictError
+) -> ConflictsView:
+    """Returns the view of a revert's conflicts.
+
+    Args:
+        session: reverts in its current lake; *Apply* does nothing in another one.
+        choice: the arguments of `session.revert` beside rules and message.
+        message: of the commit.
+    """
+    lake = session.current_lake
+    given = {name: value for name, value in choice.items() if name != "on_conflict"}
+
+    def check() -> None:
+        if session.current_lake is not lake:
+            raise UsageError(f"The lake in use is another one now; USE {lake.alias} first.")
+
+    def ask() -> RevertConflictError | None:
+        check()
+        try:
+            session.revert_preview(snapshot, **given)
+        except RevertConflictError as error:
+            return error
+        return None
+
+    def run(rules: OnConflict) -> tuple[Snapshot | None, bool]:
+        check()
+        made: Snapshot | None = session.revert(snapshot, **given, on_conflict=rules, message=message)
+        return made, session.in_transaction
+
+    def preview(rules: OnConflict) -> str:
+        check()
+        html: str = session.revert_preview(snapshot, **given, on_conflict=rules)._repr_html_()
+        return html
+
+    def shown(made: Snapshot) -> str:
+        html: str = session.diff(made.snapshot_id - 1, made.snapshot_id)._repr_html_()
+        return html
+
+    name = f"snapshot {snapshot}" if isinstance(snapshot, int) else str(snapshot)
+    return ConflictsView(name, error, ask=ask, run=run, preview=preview, shown=shown)

@@ -1,0 +1,91 @@
+"""Conflicts of a revert, settled in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import nbformat
+import pytest
+from playwright.sync_api import Page, expect
+
+import ducklake_lab as dl
+from tests.browser.first_paint import first_paint, settle
+from tests.browser.lab import Lab, Screenshot, close, run_all, save, serious
+
+pytestmark = pytest.mark.sampled(3)
+
+SETUP = """%load_ext ducklake_lab
+%config DuckLakeMagics.engine = 'duckdb'
+%ducklake connect ducklake:sqlite:conflicts/lake.sqlite --alias lake"""
+
+
+@pytest.fixture(scope="module")
+def notebook(_lab: Lab) -> Iterator[Page]:
+    (_lab.files / "conflicts").mkdir()
+    with dl.connect(f"ducklake:sqlite:{_lab.files}/conflicts/lake.sqlite", alias="lake", engine="duckdb") as session:
+        session.sql("CREATE TABLE stock (item VARCHAR, quantity INTEGER, place VARCHAR)")
+        session.sql("INSERT INTO stock SELECT 'item ' || i, i * 10, 'shelf ' || i FROM range(6) r(i)")
+        session.sql("UPDATE stock SET quantity = 0, place = 'lost'")
+        session.sql("UPDATE stock SET quantity = 31 WHERE item = 'item 1'")
+        session.sql("UPDATE stock SET place = '<b onclick=alert(1)>' WHERE item IN ('item 1', 'item 2')")
+        session.sql("DELETE FROM stock WHERE item = 'item 5'")
+    _lab.write("conflicts.ipynb", [SETUP, "%ducklake revert 3"])
+    page = _lab.open("conflicts.ipynb")
+    page.set_viewport_size({"width": 1320, "height": 2000})
+    run_all(page)
+    expect(page.locator(".dlk-cf .dlk-g-rows .dlk-g-row")).to_have_count(4)
+    settle(page)
+    yield page
+    close(page)
+
+
+def test_conflicts_are_settled_and_applied(lab: Lab, notebook: Page, screenshot: Screenshot):
+    view = notebook.locator(".dlk-cf")
+    status = view.get_by_role("status").first
+    expect(status).to_have_text("4 conflicts · 4 not settled · nothing is written")
+    expect(view.get_by_role("columnheader")).to_have_text(
+        ["holds", "table", "row", "column", "before", "then", "now", "why"]
+    )
+    first_paint(notebook)
+    screenshot(notebook, "conflicts")
+    assert serious(notebook, ".dlk-cf") == []
+    apply = view.get_by_role("button", name="Apply")
+    expect(apply).to_be_disabled()
+    rows = view.locator(".dlk-g-rows .dlk-g-row")
+    cell = rows.filter(has_text="31")
+    cell.get_by_role("button", name="keep").click()
+    expect(cell.get_by_role("button", name="keep")).to_have_attribute("aria-pressed", "true")
+    expect(status).to_have_text("4 conflicts · 3 not settled · nothing is written")
+    # all cells of a column
+    rows.filter(has_text="shelf 2").get_by_role("gridcell").nth(5).click()
+    view.get_by_label("Conflicts to settle").select_option("column")
+    settle_bar = view.get_by_role("group", name="Settle")
+    settle_bar.get_by_role("button", name="revert").click()
+    expect(status).to_have_text("4 conflicts · 1 not settled · nothing is written")
+    rows.filter(has_text="deleted since").get_by_role("button", name="keep").click()
+    expect(status).to_have_text("4 conflicts · all settled · nothing is written")
+    settle_bar.get_by_role("button", name="Preview").click()
+    expect(view).to_contain_text("not committed yet")
+    screenshot(notebook, "conflicts-settled")
+    assert newest(lab) == 6
+    apply.click()
+    expect(status).to_have_text("Reverted as snapshot 7: 2 conflicts kept, 2 reverted.")
+    expect(view).to_contain_text("snapshot 6 → 7")
+    expect(apply).to_be_disabled()
+    screenshot(notebook, "conflicts-applied")
+    with dl.connect(f"ducklake:sqlite:{lab.files}/conflicts/lake.sqlite", alias="lake", engine="duckdb") as session:
+        assert session.sql("SELECT quantity, place FROM stock ORDER BY item").fetchall() == [
+            (0, "shelf 0"), (31, "shelf 1"), (20, "shelf 2"), (30, "shelf 3"), (40, "shelf 4")
+        ]  # fmt: skip
+
+
+def test_the_saved_notebook_says_what_became_of_it(lab: Lab, notebook: Page):
+    save(notebook)
+    html = nbformat.read(lab.files / "conflicts.ipynb", 4).cells[1].outputs[0].data["text/html"]
+    assert "Reverted as snapshot 7" in html and "&lt;b onclick" in html and "<b onclick" not in html
+    assert "dlk-live" not in html.replace(".dlk-live", "")
+
+
+def newest(lab: Lab) -> int:
+    with dl.connect(f"ducklake:sqlite:{lab.files}/conflicts/lake.sqlite", alias="lake", engine="duckdb") as session:
+        return session.current_snapshot().snapshot_id

@@ -1,0 +1,183 @@
+"""Conflicts of a revert in a view: rules for each, many and all, and what they do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import ducklake_lab as dl
+from ducklake_lab.widgets.conflicts import ConflictsView, of_revert
+
+pytestmark = pytest.mark.sampled(2)
+
+EVIL = "<script>alert(1)</script>\u202e"
+
+
+@pytest.fixture
+def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session]:
+    """Snapshot 3 changes cells of rows 0 to 3; later ones change row 0 and 1 again, and delete row 2."""
+    with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        session.sql("CREATE TABLE t (i INTEGER, v VARCHAR, w INTEGER)")
+        session.sql("INSERT INTO t SELECT i, 'v' || i, i FROM range(5) r(i)")
+        session.sql("UPDATE t SET v = 'bad', w = -1 WHERE i < 4")
+        session.sql(f"UPDATE t SET v = '{EVIL}', w = 100 WHERE i = 0")
+        session.sql("UPDATE t SET v = NULL WHERE i = 1")
+        session.sql("DELETE FROM t WHERE i = 2")
+        yield session
+
+
+def conflicts(session: dl.Session, snapshot: int = 3, **choice: object) -> ConflictsView:
+    with pytest.raises(dl.RevertConflictError) as error:
+        session.revert(snapshot, **choice)  # type: ignore[arg-type]
+    return of_revert(session, snapshot, choice, "undo", error.value)
+
+
+def rows_of(view: ConflictsView) -> list[tuple[Any, ...]]:
+    _, (page,) = view.answer_page({"start": 0, "count": 50})
+    return list(zip(*(column.to_pylist() for column in pa.ipc.open_stream(page).read_all().columns), strict=True))
+
+
+def table(session: dl.Session) -> list[tuple[Any, ...]]:
+    return session.sql("FROM t ORDER BY i").fetchall()
+
+
+def test_three_values_stand_side_by_side(session: dl.Session) -> None:
+    view = conflicts(session)
+    assert (view.passing, view.total, view.unsettled, view.state) == (4, 4, 4, "open")
+    shown = "<script>alert(1)</script>⟨U+202E⟩"
+    assert sorted(rows_of(view), key=lambda row: row[1:3]) == [
+        ("main.t", "0", "v", "v0", "bad", shown, "changed since", None),
+        ("main.t", "0", "w", "0", "-1", "100", "changed since", None),
+        ("main.t", "1", "v", "v1", "bad", None, "changed since", None),
+        ("main.t", "2", "", "v v2, w 2", "v bad, w -1", "–", "updated, and deleted since", None),
+    ]
+    html = view.still()
+    assert "&lt;script&gt;" in html and "<script" not in html and "\u202e" not in html
+    assert "4 conflicts" in html and "4 conflicts" in repr(view)
+
+
+def place(view: ConflictsView, row_id: int, column: str | None) -> int:
+    return next(at for at, one in enumerate(view.conflicts) if (one.row_id, one.column) == (row_id, column))
+
+
+def test_each_conflict_is_settled_by_its_own_rule(session: dl.Session) -> None:
+    view = conflicts(session)
+    view.settle("revert", "cell", place(view, 0, "v"))
+    view.settle("keep", "cell", place(view, 0, "w"))
+    assert view.unsettled == 2
+    with pytest.raises(dl.UsageError, match="2 conflicts not settled yet"):
+        view.answer_apply({})
+    view.settle("revert", "row", place(view, 1, "v"))
+    view.settle("keep", "row", place(view, 2, None))
+    assert view.on_conflict == {"main.t": {0: {"v": "revert", "w": "keep"}, 1: {"v": "revert"}, 2: "keep"}}
+    before = session.current_snapshot().snapshot_id
+    assert "not committed" in view.answer_preview({})["html"]
+    assert session.current_snapshot().snapshot_id == before
+    found = view.answer_apply({})
+    assert table(session) == [(0, "v0", 100), (1, "v1", 1), (3, "v3", 3), (4, "v4", 4)]
+    assert view.outcome == f"Reverted as snapshot {before + 1}: 2 conflicts kept, 2 reverted."
+    assert session.snapshots()[-1].info.commit_message == "undo"
+    assert f"{before} → {before + 1}" in found["html"] and view.outcome in view.still()
+    with pytest.raises(dl.UsageError, match="applied already"):
+        view.answer_apply({})
+
+
+@pytest.mark.parametrize(
+    ("scope", "row_id", "column", "settled"),
+    [
+        ("row", 0, "w", {(0, "v"), (0, "w")}),
+        ("column", 0, "v", {(0, "v"), (1, "v")}),
+        ("table", 2, None, {(0, "v"), (0, "w"), (1, "v"), (2, None)}),
+        ("all", 1, "v", {(0, "v"), (0, "w"), (1, "v"), (2, None)}),
+    ],
+)
+def test_a_rule_for_many(
+    session: dl.Session, scope: str, row_id: int, column: str | None, settled: set[object]
+) -> None:
+    view = conflicts(session)
+    view.answer_settle({"rule": "keep", "scope": scope, "place": place(view, row_id, column)})
+    assert {
+        (one.row_id, one.column) for one, rule in zip(view.conflicts, view.choices, strict=True) if rule == "keep"
+    } == settled
+
+
+@pytest.mark.parametrize("rule", ["keep", "revert"])
+def test_one_rule_for_all_is_that_of_the_session(session: dl.Session, rule: str) -> None:
+    view = conflicts(session)
+    wanted = session.revert_preview(3, on_conflict=rule)
+    view.settle(rule, "all")
+    view.answer_apply({})
+    now = session.current_snapshot().snapshot_id
+    made = session.table("t").diff(now - 1, now)
+    assert (made.summary, made.rows()) == (wanted.summary, wanted.rows())
+
+
+def test_conflicts_that_came_since_are_no_part_of_it(session: dl.Session) -> None:
+    view = conflicts(session)
+    view.settle("keep", "all")
+    session.sql("UPDATE t SET w = 7 WHERE i = 3; UPDATE t SET w = 101 WHERE i = 0")
+    before = table(session)
+    for act in (view.answer_apply, view.answer_preview):
+        with pytest.raises(dl.UsageError, match=r"have changed the conflicts|2 conflicts not settled"):
+            act({})
+        assert (table(session), view.state) == (before, "open")
+    # those that were settled stay so, and one with another value of today is none of them
+    assert (view.passing, view.unsettled) == (5, 2)
+    open_ones = [
+        (one.row_id, one.column) for one, rule in zip(view.conflicts, view.choices, strict=True) if rule is None
+    ]
+    assert sorted(open_ones) == [(0, "w"), (3, "w")]
+    view.settle("revert", "column", place(view, 3, "w"))
+    view.answer_apply({})
+    assert table(session) == [(0, EVIL, 0), (1, None, 1), (3, "v3", 3), (4, "v4", 4)]
+
+
+def test_the_choice_of_rows_and_tables_stays(session: dl.Session) -> None:
+    view = conflicts(session, rows=[0, 3])
+    assert {one.row_id for one in view.conflicts} == {0}
+    view.settle("revert", "all")
+    view.answer_apply({})
+    assert table(session)[:2] == [(0, "v0", 0), (1, None, -1)]
+
+
+def test_a_definition_settles_with_its_table(session: dl.Session) -> None:
+    session.sql("COMMENT ON TABLE t IS 'one'")
+    commented = session.current_snapshot().snapshot_id
+    session.sql("COMMENT ON TABLE t IS 'two'")
+    view = conflicts(session, commented)
+    assert rows_of(view)[0][1:3] == ("", "")
+    view.settle("revert", "all")
+    assert view.on_conflict == {"main.t": "revert"}
+    view.answer_apply({})
+    assert session.current_snapshot().snapshot_id == commented + 2
+
+
+def test_in_a_transaction_it_is_staged(session: dl.Session) -> None:
+    session.sql("BEGIN")
+    view = conflicts(session)
+    view.settle("keep", "all")
+    assert view.answer_apply({}) == {"html": ""}
+    assert "in the open transaction" in view.outcome
+    session.sql("ROLLBACK")
+    assert table(session)[2] == (3, "bad", -1)
+
+
+def test_nonsense_is_refused(session: dl.Session) -> None:
+    view = conflicts(session)
+    for rule, scope, at in (("drop", "all", 0), ("keep", "lake", 0), ("keep", "cell", 4), ("keep", "cell", -1)):
+        with pytest.raises(dl.UsageError, match="settled by keep or revert"):
+            view.answer_settle({"rule": rule, "scope": scope, "place": at})
+    assert view.unsettled == 4
+
+
+def test_another_lake_in_use_is_not_reverted(session: dl.Session, tmp_path: Path) -> None:
+    view = conflicts(session)
+    view.settle("keep", "all")
+    session.attach(f"ducklake:{tmp_path}/other.ducklake", alias="other")
+    session.use("other.main")
+    with pytest.raises(dl.UsageError, match="USE lake first"):
+        view.answer_apply({})
