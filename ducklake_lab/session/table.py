@@ -131,7 +131,7 @@ class TableHandle:
         check_format(format)
         with self._lakes.statement():
             place = self._place(at)
-            plan = self._sources.scan(place.lake, place.state, place.table())
+            plan = self._sources.scans.plan(place.lake, place.state, place.table())
             if is_below(str(path), place.lake.data_path):
                 raise UsageError(
                     f'"{path}" is in the data path of {place.lake.alias}, whose cleanup would delete it; export elsewhere.'
