@@ -16,7 +16,7 @@ from ducklake_lab.catalog.metadata import read_metadata
 from ducklake_lab.engine.facts import facts_of_rows
 from ducklake_lab.engine.in_process.database import Fetched, SessionDatabase
 from ducklake_lab.engine.on_spark import OnSpark
-from ducklake_lab.engine.placement import Placement, Purpose
+from ducklake_lab.engine.placement import Placement, Placing, Purpose
 from ducklake_lab.engine.rows import InMemory, OnDemand, Rows
 from ducklake_lab.engine.scans import Scan
 from ducklake_lab.engine.spark_engine import SparkEngine
@@ -26,6 +26,7 @@ from ducklake_lab.files.reader import RowQuery
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.predicates import And, Predicate
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.staged import LOCATION_COLUMNS, VIRTUAL_COLUMNS
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
@@ -313,6 +314,29 @@ class Sources:
             return None
         return RowQuery(plan.duckdb_sql, source.view, typed, self._database.time_zone())
 
+    def key_query(self, plan: QueryPlan, loaded: Mapping[str, Rows]) -> RowQuery | None:
+        """Returns a query for workers that finds the rows of the changed table whose join keys occur in rows in memory.
+
+        None if there are no such keys, or workers cannot run it.
+        """
+        source = next((source for source in plan.sources if source.virtual and source.keys), None)
+        rows = loaded.get(source.view) if source is not None else None
+        if source is None or not isinstance(rows, Scan) or source.located or facts_of_rows([rows]).is_fetched:
+            return None
+        tables, conditions = [], []
+        for number, key in enumerate(source.keys):
+            other = loaded.get(key.view)
+            if len(key.column) == len(key.other) == 1 and isinstance(other, InMemory):
+                name = next((name for name, _ in other.columns if name.casefold() == key.other[0].casefold()), None)
+                if name is not None:
+                    keys = other.query(f"SELECT DISTINCT {quote_identifier(name)} AS v FROM rows").arrow()
+                    tables.append((f"{source.view}_keys_{number}", keys))
+                    conditions.append(f"{quote_identifier(key.column[0])} IN (SELECT v FROM {tables[-1][0]})")
+        if not conditions or not self._engine.has_workers():
+            return None
+        sql = f"SELECT * FROM {quote_identifier(source.view)} WHERE {' AND '.join(conditions)}"
+        return RowQuery(sql, source.view, tuple(rows.columns), self._database.time_zone(), tuple(tables))
+
     def empty(self, plan: QueryPlan) -> dict[str, pa.Table]:
         """Returns the sources of a plan as empty tables."""
         tables = {}
@@ -364,14 +388,26 @@ class Sources:
             frame.write.format("noop").mode("overwrite").save()
 
     def load_all(
-        self, plan: QueryPlan, info: RunInfo, *, describe: bool = False, purpose: Purpose = "look"
+        self,
+        plan: QueryPlan,
+        info: RunInfo,
+        *,
+        describe: bool = False,
+        purpose: Purpose = "look",
+        fetches: int = 0,
     ) -> dict[str, Rows]:
-        """Loads the sources of a plan by view, except local ones; see `load`. Reads only small sides of joins."""
+        """Loads the sources of a plan by view, except local ones; see `load`. Reads only small sides of joins.
+
+        Args:
+            fetches: DataFrames of at most that many rows are fetched.
+        """
         sources = [source for source in plan.sources if source.kind != "local"]
         effects: Effects = "skip" if describe else "refuse"
         self.names.note_definitions(plan, info)
         with self.names.system.one_statement():
             loaded = {source.view: self.load(source, info, effects=effects) for source in sources}
+        if fetches:
+            loaded = {view: rows.run_by(self._engine).fetched(fetches) for view, rows in loaded.items()}
         if not any(source.keys for source in sources) or describe:
             return loaded
         placing = self._engine.placing
@@ -382,13 +418,10 @@ class Sources:
             rows = loaded[source.view]
             if not isinstance(rows, Scan) or len(rows.plan.files) < 2:
                 continue
-            small = {
-                view: (other.plan, predicates[view])
+            small: dict[str, tuple[ScanPlan | pa.Table, Predicate | None]] = {
+                view: (side, predicates[view])
                 for view, other in loaded.items()
-                if isinstance(other, Scan)
-                and placing.is_small_side(other.plan.bytes_read)
-                and other.plan.bytes_read < rows.plan.bytes_read
-                and any(key.view == view for key in source.keys)
+                if any(key.view == view for key in source.keys) and (side := _side(other, rows, placing)) is not None
             }
             implied_predicate = implied(source.keys, small)
             if implied_predicate is not None:
@@ -417,7 +450,7 @@ class Sources:
                 return InMemory(self.blames.result(answer).carried())
             if not isinstance(answer, FeedCall):
                 return InMemory(answer)
-            return plan_call(self._lakes, answer, info, virtual=source.virtual)
+            return plan_call(self._lakes, answer, self._engine.placing, info, virtual=source.virtual)
         match source.rows:
             case HandedInRows(rows=rows):
                 return rows
@@ -454,3 +487,13 @@ class Sources:
             while len(self._scans) > _KEPT_SCANS:
                 del self._scans[next(iter(self._scans))]
         return kept
+
+
+def _side(rows: Rows, target: Scan, placing: Placing) -> ScanPlan | pa.Table | None:
+    """Returns rows that are read first, to skip files of a larger table; None if they are too large."""
+    if isinstance(rows, InMemory):
+        return rows.table
+    if not isinstance(rows, Scan):
+        return None
+    size = rows.plan.bytes_read
+    return rows.plan if placing.is_small_side(size) and size < target.plan.bytes_read else None
