@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.sql import operations as op
+from ducklake_lab.sql import parse, plan_merge
 from tests.merges import MERGES, TABLES, duckdb_rows
 
 pytestmark = pytest.mark.sampled(3)
@@ -41,3 +43,18 @@ def test_rows_are_those_of_duckdb(spark: Any, tmp_path: Path) -> None:
         for merge in MERGES:
             session.sql(f"{TABLES}; MERGE INTO t {merge}")
             assert session.sql("SELECT * FROM t ORDER BY ALL").fetchall() == duckdb_rows(merge), merge
+
+
+def test_spark_itself_computes_a_merge_of_plain_values(tmp_path: Path) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/a.ducklake", alias="lake") as session:
+        session.sql(
+            "CREATE TABLE t (i INTEGER, s VARCHAR, d DECIMAL(15,2)); CREATE TABLE u (i INTEGER, s VARCHAR, d DECIMAL(15,2))"
+        )
+        names = session._statements._sources.names
+        statement = parse(
+            "MERGE INTO t USING u ON t.i = u.i WHEN MATCHED AND u.s = 'x' THEN DELETE WHEN MATCHED THEN UPDATE SET s = u.s, d = 1.5 "
+            "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET s = 'gone' WHEN NOT MATCHED THEN INSERT BY NAME"
+        )[0].operation
+        assert isinstance(statement, op.Merge)
+        plan = plan_merge(statement, names.entry(statement.table).table().columns, names)
+        assert not plan.for_spark().evaluations  # which need Spark 4.1

@@ -70,8 +70,13 @@ def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver, registe
     def case(value: Callable[[MergeClause], exp.Expr | None], kind: DataType) -> exp.Expr:
         """Returns an expression with a value for each row by its clause; NULL for clauses without one."""
         values = [(number, value(clause)) for number, clause in enumerate(op.clauses)]
-        ifs = [exp.If(this=_number(number), true=_cast(value, kind)) for number, value in values if value is not None]
-        return exp.Case(this=_branch(), ifs=ifs) if ifs else _cast(exp.Null(), kind)
+        # Spark itself computes a CASE of conditions, and leaves one of values to DuckDB
+        ifs = [
+            exp.If(this=exp.EQ(this=_branch(), expression=_number(number)), true=_cast(value, kind))
+            for number, value in values
+            if value is not None
+        ]
+        return exp.Case(ifs=ifs) if ifs else _cast(exp.Null(), kind)
 
     items = [_aliased(builder.branch(), _BRANCH), _aliased(builder.here(), _HERE)]
     items += [exp.column(_quoted(name), table=_quoted(target)) for name in VIRTUAL_COLUMNS]
