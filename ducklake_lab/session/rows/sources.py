@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.files import read_column_stats
 from ducklake_lab.catalog.identity import read_of
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import read_metadata
 from ducklake_lab.engine.facts import facts_of_rows
 from ducklake_lab.engine.in_process.database import Fetched, SessionDatabase
 from ducklake_lab.engine.on_spark import OnSpark
-from ducklake_lab.engine.placement import Placement, Placing, Purpose
+from ducklake_lab.engine.placement import Placement, Purpose
 from ducklake_lab.engine.rows import InMemory, OnDemand, Rows
 from ducklake_lab.engine.scans import Scan
 from ducklake_lab.engine.spark_engine import SparkEngine
@@ -24,20 +23,19 @@ from ducklake_lab.errors import BindError, DataFileError, SqlError, TransactionE
 from ducklake_lab.files.duckdb_query import DuckDbQuery
 from ducklake_lab.files.reader import RowQuery
 from ducklake_lab.model.entries import Table
-from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.predicates import And, Predicate
-from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.staged import LOCATION_COLUMNS, VIRTUAL_COLUMNS
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
-from ducklake_lab.scan.metadata_aggregates import digest
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.session.functions import BlameCall, FeedCall, LifeCall, functions_of
 from ducklake_lab.session.rows import logs
 from ducklake_lab.session.rows.blame import Blames
+from ducklake_lab.session.rows.digests import digest_of
 from ducklake_lab.session.rows.feed import plan_call
 from ducklake_lab.session.rows.join_pruning import implied
+from ducklake_lab.session.rows.keyed_rows import key_query, small_side
 from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable, MetadataTable, SystemListing
 from ducklake_lab.session.rows.resolver import NameResolver, plan_or_leave
 from ducklake_lab.session.rows.result import Result, RunInfo
@@ -45,7 +43,6 @@ from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_spark_text
 from ducklake_lab.sql.plan import QueryPlan, Source
-from ducklake_lab.sql.planning.metadata_aggregates import ROWS
 from ducklake_lab.sql.planning.own_source import is_of_one_function
 from ducklake_lab.sql.planning.spark_text import parameters
 from ducklake_lab.sql.spark.stability import differs_by_run
@@ -238,17 +235,8 @@ class Sources:
         scan = loaded[source.view]
         if not isinstance(scan, Scan) or not scan.plan.files:
             return None
-        columns = [scan.plan.table.column(name) for name in wanted.columns]
-        counted = [scan.plan.table.column(name) for name in wanted.counted]
-        with_stats = [column for column in (*columns, *counted) if column is not None]
         assert isinstance(source.rows, LakeTable)  # only scans have digests
-        stats: Mapping[int, Mapping[int, ColumnStats]] = {}
-        if with_stats:
-            with source.rows.lake.connect() as connection:
-                ids = {column.column_id for column in with_stats}
-                at = self.state(source.rows).snapshot.snapshot_id
-                stats = read_column_stats(connection, scan.plan.table.table_id, ids, at)
-        digest_rows = digest(scan.plan, stats, with_stats[: len(columns)], with_stats[len(columns) :], ROWS)
+        digest_rows = digest_of(source.rows.lake, self.state(source.rows), scan.plan, wanted.columns, wanted.counted)
         return self._database.run(wanted.sql, {wanted.view: digest_rows}) if digest_rows is not None else None
 
     def run_in_process(
@@ -315,27 +303,9 @@ class Sources:
         return RowQuery(plan.duckdb_sql, source.view, typed, self._database.time_zone())
 
     def key_query(self, plan: QueryPlan, loaded: Mapping[str, Rows]) -> RowQuery | None:
-        """Returns a query for workers that finds the rows of the changed table whose join keys occur in rows in memory.
-
-        None if there are no such keys, or workers cannot run it.
-        """
-        source = next((source for source in plan.sources if source.virtual and source.keys), None)
-        rows = loaded.get(source.view) if source is not None else None
-        if source is None or not isinstance(rows, Scan) or source.located or facts_of_rows([rows]).is_fetched:
-            return None
-        tables, conditions = [], []
-        for number, key in enumerate(source.keys):
-            other = loaded.get(key.view)
-            if len(key.column) == len(key.other) == 1 and isinstance(other, InMemory):
-                name = next((name for name, _ in other.columns if name.casefold() == key.other[0].casefold()), None)
-                if name is not None:
-                    keys = other.query(f"SELECT DISTINCT {quote_identifier(name)} AS v FROM rows").arrow()
-                    tables.append((f"{source.view}_keys_{number}", keys))
-                    conditions.append(f"{quote_identifier(key.column[0])} IN (SELECT v FROM {tables[-1][0]})")
-        if not conditions or not self._engine.has_workers():
-            return None
-        sql = f"SELECT * FROM {quote_identifier(source.view)} WHERE {' AND '.join(conditions)}"
-        return RowQuery(sql, source.view, tuple(rows.columns), self._database.time_zone(), tuple(tables))
+        """Returns `keyed_rows.key_query` of a plan; None if workers cannot run it."""
+        query = key_query(plan, loaded, self._database.time_zone())
+        return query if query is not None and self._engine.has_workers() else None
 
     def empty(self, plan: QueryPlan) -> dict[str, pa.Table]:
         """Returns the sources of a plan as empty tables."""
@@ -421,7 +391,8 @@ class Sources:
             small: dict[str, tuple[ScanPlan | pa.Table, Predicate | None]] = {
                 view: (side, predicates[view])
                 for view, other in loaded.items()
-                if any(key.view == view for key in source.keys) and (side := _side(other, rows, placing)) is not None
+                if any(key.view == view for key in source.keys)
+                and (side := small_side(other, rows, placing)) is not None
             }
             implied_predicate = implied(source.keys, small)
             if implied_predicate is not None:
@@ -487,13 +458,3 @@ class Sources:
             while len(self._scans) > _KEPT_SCANS:
                 del self._scans[next(iter(self._scans))]
         return kept
-
-
-def _side(rows: Rows, target: Scan, placing: Placing) -> ScanPlan | pa.Table | None:
-    """Returns rows that are read first, to skip files of a larger table; None if they are too large."""
-    if isinstance(rows, InMemory):
-        return rows.table
-    if not isinstance(rows, Scan):
-        return None
-    size = rows.plan.bytes_read
-    return rows.plan if placing.is_small_side(size) and size < target.plan.bytes_read else None
