@@ -1,4 +1,4 @@
-"""Changing 1% of a table, compared with rewriting it, and opening a table of many files, compared with their paths."""
+"""Changing 1% of a table, compared with rewriting it, its change feed, and opening a table of many files, compared with their paths."""
 
 from __future__ import annotations
 
@@ -51,6 +51,38 @@ def run(session: dl.Session, spark: Any, lineitem: Any, folder: Path, rounds: in
         "rewriting it by Spark",
         lambda: session.sql(f"UPDATE changed SET l_tax = 0 WHERE {places()}"),
         lambda: rewrite(*(name if name != "l_tax" else changed for name in lineitem.columns)),
+        rounds,
+    )
+    source = lineitem.where("l_orderkey % 100 = 3").selectExpr(
+        "* EXCEPT (l_tax)", "CAST(0.01 AS DECIMAL(15,2)) AS l_tax"
+    )
+    source.createOrReplaceTempView("bench_merged")
+
+    def rewrite_joined() -> None:
+        keys = source.selectExpr("l_orderkey", "l_linenumber", "l_tax AS new_tax")
+        joined = spark.read.parquet(*paths).join(keys, ["l_orderkey", "l_linenumber"], "full_outer")
+        joined.write.parquet(str(folder / f"rewritten-{next(numbers)}"))
+
+    yield compare(
+        "MERGE of 1% of lineitem, from a DataFrame",
+        "rewriting it by Spark",
+        lambda: session.sql(
+            "MERGE INTO changed t USING bench_merged s ON t.l_orderkey = s.l_orderkey AND t.l_linenumber = s.l_linenumber "
+            "WHEN MATCHED THEN UPDATE SET l_tax = s.l_tax WHEN NOT MATCHED THEN INSERT BY NAME"
+        ),
+        rewrite_joined,
+        rounds,
+    )
+    session.sql("UPDATE changed SET l_tax = 0 WHERE l_orderkey % 4 = 3")
+    ((last,),) = session.sql("SELECT max(snapshot_id) FROM ducklake_snapshots('bench')").fetchall()
+    feed = f"SELECT change_type, count(*), sum(l_quantity) FROM table_changes('changed', {last}, {last}) GROUP BY ALL"
+    yield compare(
+        "change feed of an UPDATE of a quarter of lineitem",
+        "reading it twice by Spark",
+        lambda: session.sql(feed).fetchall(),
+        lambda: [
+            spark.read.parquet(*paths).selectExpr("sum(l_quantity)", "max(l_comment)").collect() for _ in range(2)
+        ],
         rounds,
     )
     many = _many_files(session, folder / "many", files)

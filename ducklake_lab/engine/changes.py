@@ -6,20 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ducklake_lab.engine.facts import facts_of
 from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.engine.on_spark import OnSpark
+from ducklake_lab.engine.placement import Placing
 from ducklake_lab.engine.rows import Columns, Here, InMemory, Query, Rows, unique_name
 from ducklake_lab.files.duckdb_query import is_direct, query_of
-from ducklake_lab.model.entries import Column
+from ducklake_lab.model.entries import SNAPSHOT_ID_FIELD, Column
 from ducklake_lab.model.staged import FILE_NAME, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
+from ducklake_lab.scan.footers import file_column_ids
 from ducklake_lab.scan.plan import ChangePlan, DeletedRows, InlinedRows, ScanFile, ScanPlan
 from ducklake_lab.scan.positions import distinct_files, newly_deleted_positions
 from ducklake_lab.storage import Storage
 
 if TYPE_CHECKING:
+    from ducklake_lab.spark.feed import Paired
     from ducklake_lab.spark.library import DataFrame, SparkSession
 
 _MICROS = DataType("timestamp")
@@ -57,7 +63,12 @@ def removed(plan: ChangePlan, spark: SparkSession | None) -> Rows:
 def _on_spark(frame: DataFrame, plan: ScanPlan, *, virtual: bool) -> OnSpark:
     """Returns rows of a table in their types, as precisely as Spark has them."""
     columns = _columns(plan, virtual=virtual)
-    return OnSpark(frame, tuple((name, _MICROS if kind.name == "timestamp_ns" else kind) for name, kind in columns))
+    return OnSpark(frame, tuple((name, _carried(kind)) for name, kind in columns))
+
+
+def _carried(kind: DataType) -> DataType:
+    """Returns the type of a column of Spark."""
+    return _MICROS if kind.name == "timestamp_ns" else kind
 
 
 def _here(plan: ScanPlan, deleted: Sequence[DeletedRows], *, virtual: bool) -> Here:
@@ -73,12 +84,21 @@ def _columns(plan: ScanPlan, *, virtual: bool) -> Columns:
     return [*own, *VIRTUAL_COLUMNS.items()] if virtual else own
 
 
-def feed(plan: ChangePlan, spark: SparkSession | None, *, ordered: bool = False) -> Rows:
+def feed(
+    plan: ChangePlan, spark: SparkSession | None, *, ordered: bool = False, placing: Placing | None = None
+) -> Rows:
     """Returns added and removed rows with `change_type`; both in one snapshot are an update's pre- and postimage.
 
     Args:
         ordered: return them in the order of the changes, a row's old version before its new one.
+        placing: chooses where row ids are compared for Spark; without it, Spark joins the rows.
     """
+    pairs = _paired(plan, placing) if spark is not None and placing is not None else None
+    if spark is not None and pairs is not None:
+        from ducklake_lab.spark.feed import read_feed
+
+        own = [(name, _carried(kind)) for name, kind in _columns(plan.inserted, virtual=False)]
+        return OnSpark(read_feed(spark, plan, *pairs), (*_FEED_COLUMNS, *own))
     names = [column.name for column in plan.inserted.columns]
     # numbers instead of names: DuckDB ignores case, the columns may not
     numbered = [f"c{i}" for i in range(len(names))]
@@ -87,7 +107,7 @@ def feed(plan: ChangePlan, spark: SparkSession | None, *, ordered: bool = False)
         for rows in (removed(plan, spark), added(plan, spark))
     ]
     paired = sides[0].query(
-        "WITH updated AS (SELECT r.snapshot_id, r.row_id FROM rows AS r JOIN added AS a "
+        "WITH updated AS (SELECT DISTINCT r.snapshot_id, r.row_id FROM rows AS r JOIN added AS a "
         "ON r.snapshot_id = a.snapshot_id AND r.row_id = a.row_id) "
         + " UNION ALL ".join(
             f"SELECT s.snapshot_id, s.row_id, CASE WHEN u.row_id IS NULL THEN '{alone}' ELSE '{paired}' END AS change_type"
@@ -102,6 +122,77 @@ def feed(plan: ChangePlan, spark: SparkSession | None, *, ordered: bool = False)
         added=sides[1],
     )
     return paired.first(len(names) + 3, ["snapshot_id", "rowid", "change_type", *names])
+
+
+def _paired(plan: ChangePlan, placing: Placing) -> tuple[Paired, Paired] | None:
+    """Returns the rows whose other version is on the other side, among those added and those removed.
+
+    Row ids are compared in process, of snapshots that both added and removed rows; no other column is read. None if
+    they are too many.
+    """
+    from ducklake_lab.spark.feed import Paired
+
+    adding, removing = _snapshots_of(plan.inserted), _snapshots_of(plan.removed)
+    gone = {rows.snapshot_id for rows in plan.deleted}
+    if removing is not None:
+        removing |= gone
+    inserted, removed = _at(plan.inserted, removing), _at(plan.removed, adding)
+    deleted = [rows for rows in plan.deleted if adding is None or rows.snapshot_id in adding]
+    if _is_empty(inserted) or (_is_empty(removed) and not deleted):
+        return Paired({}), Paired({})
+    files = [*inserted.files, *removed.files, *(rows.after for rows in deleted)]
+    if not placing.compares_row_ids_here(facts_of(files), sum(file.data_file.record_count for file in files)):
+        return None
+    names = ("file_id", "place", "row_id", "snapshot_id")
+    sides = [_here(inserted, (), virtual=True).first(4, names), _here(removed, deleted, virtual=True).first(4, names)]
+    # each is read twice, and these are few bytes
+    sides = [InMemory(side.arrow()) for side in sides]
+    sql = "FROM rows AS a SEMI JOIN other AS b ON a.snapshot_id = b.snapshot_id AND a.row_id = b.row_id"
+    added, taken = (_positions(side.query(sql, other=other).arrow()) for side, other in (sides, reversed(sides)))
+    return added, taken
+
+
+def _snapshots_of(plan: ScanPlan) -> set[int] | None:
+    """Returns the snapshots that changed rows of a side; None if the files themselves say it."""
+    inlined = plan.inlined.rows.column(SNAPSHOT_ID).to_pylist() if plan.inlined is not None else []
+    if _naming_snapshots(plan.files):
+        return None
+    return {*inlined, *(file.snapshot_id for file in plan.files if file.snapshot_id is not None)}
+
+
+def _naming_snapshots(files: Sequence[ScanFile]) -> set[str]:
+    """Returns the paths of files whose rows name their snapshots, or may do so."""
+    own = [file for file in files if file.shows_own_snapshots or file.snapshot_id is None]
+    unread = {file.path for file in own if file.data_file.encryption_key is not None}
+    ids = file_column_ids((file.path for file in own if file.path not in unread), Storage())
+    return unread | {path for path, found in ids.items() if SNAPSHOT_ID_FIELD in found}
+
+
+def _at(plan: ScanPlan, snapshots: set[int] | None) -> ScanPlan:
+    """Returns a read of the row ids of a side that some snapshots changed."""
+    plan = _of_columns(plan, ())
+    if snapshots is None:
+        return plan
+    naming = _naming_snapshots(plan.files)
+    files = tuple(file for file in plan.files if file.path in naming or file.snapshot_id in snapshots)
+    return replace(plan, files=files)
+
+
+def _is_empty(plan: ScanPlan) -> bool:
+    return not plan.files and plan.inlined is None
+
+
+def _positions(rows: pa.Table) -> Paired:
+    from ducklake_lab.spark.feed import Paired
+
+    in_file = pc.is_valid(rows.column("file_id"))
+    stored, others = rows.filter(in_file), rows.filter(pc.invert(in_file))
+    file_ids, places = (stored.column(name).to_numpy() for name in ("file_id", "place"))
+    order = np.lexsort((places, file_ids))
+    ids, starts = np.unique(file_ids[order], return_index=True)
+    positions = dict(zip(ids.tolist(), np.split(places[order], starts[1:]), strict=True)) if len(ids) else {}
+    keys = zip(others.column("snapshot_id").to_pylist(), others.column("row_id").to_pylist(), strict=True)
+    return Paired(positions, frozenset(keys))
 
 
 def snapshots_with(plan: ChangePlan, columns: Sequence[Column], condition: str) -> set[int]:
@@ -168,11 +259,15 @@ class Feed(Rows):
     table_changes gives `snapshot_id`, `rowid`, `change_type` (insert, delete, update_preimage, update_postimage), then
     the table's columns as of the last snapshot. table_insertions and table_deletions give those columns, then the
     virtual ones on request.
+
+    Attributes:
+        placing: as in `feed`.
     """
 
     name: str
     plan: ChangePlan
     virtual: bool = False
+    placing: Placing | None = None
 
     @property
     def files(self) -> Sequence[ScanFile]:
@@ -199,7 +294,7 @@ class Feed(Rows):
 
     def _rows(self, spark: SparkSession | None, *, ordered: bool = False) -> Rows:
         if self.name == "table_changes":
-            return feed(self.plan, spark, ordered=ordered)
+            return feed(self.plan, spark, ordered=ordered, placing=self.placing)
         if self.name == "table_insertions":
             return added(self.plan, spark, virtual=self.virtual)
         rows = removed(self.plan, spark)

@@ -94,6 +94,12 @@ class OnSpark(Rows):
         rows = self.head(most + 1)
         return InMemory(rows) if rows.num_rows <= most else self
 
+    def fetched(self, most: int) -> Rows:
+        if self.declared is not None:
+            return self
+        rows = self.head(most + 1)
+        return InMemory(rows) if rows.num_rows <= most else self
+
     def count(self) -> int:
         """Returns the number of rows, which Spark counts."""
         with self._running():

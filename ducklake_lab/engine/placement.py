@@ -44,6 +44,8 @@ class Limits:
         deletions: most rows of a statement on Spark whose positions are fetched, and written to delete files without a job.
         task_rows: most changed rows on Spark that one task writes, without a shuffle.
         fetched_rows: most changed rows of plain Spark that are fetched, and written in process.
+        found: most bytes of changed rows, found by Spark's workers, that are fetched and written in process.
+        source_rows: most rows of a source of a change that are fetched first, so that they find the changed rows.
     """
 
     look: int = 256_000_000
@@ -58,6 +60,8 @@ class Limits:
     deletions: int = 100_000
     task_rows: int = 200_000
     fetched_rows: int = 10_000
+    found: int = 64_000_000
+    source_rows: int = 200_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -117,6 +117,10 @@ class Rows(ABC):
         """Returns the rows in this process if they are at most that many and nothing need be computed; else the rows."""
         return self
 
+    def fetched(self, most: int) -> Rows:
+        """Returns the rows in this process if they are at most that many, else the rows; may compute some of them."""
+        return self
+
     def rest(self, start: int) -> Rows:
         """Returns the rows without their first columns."""
         return self.here().rest(start)

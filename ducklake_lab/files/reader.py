@@ -39,12 +39,14 @@ class RowQuery:
         view: the name under which it sees the rows, virtual columns included.
         columns: names and types of its result.
         time_zone: in which texts and timestamps are turned into each other.
+        tables: other tables that the query names.
     """
 
     sql: str
     view: str
     columns: tuple[tuple[str, DataType], ...]
     time_zone: str
+    tables: tuple[tuple[str, pa.Table], ...] = ()
 
     def over(self, rows_sql: str) -> str:
         """SQL of its result, as Arrow carries it, of the rows of another query."""
@@ -159,7 +161,8 @@ def _read_group(
                 stored = arrow(connection, f"FROM {source} LIMIT 0", [places[first.path]])
                 check_encrypted(columns, first, stored.schema)
             rows_query = rows_of("files", columns, group, positions, places, wanted, encryption)
-            for name, rows in rows_query.tables.items():
+            others = query.tables if query is not None else ()
+            for name, rows in (*rows_query.tables.items(), *others):
                 connection.register(name, unsliced(rows))
             schema = schema_of(columns, wanted.virtual)
             if query is not None:

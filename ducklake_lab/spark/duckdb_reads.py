@@ -36,6 +36,11 @@ _TASK_BYTES = 512 << 20
 #: Bytes of small files that one task reads; a task's start takes about as long as this read.
 _SMALL_BYTES = 16 << 20
 
+#: Reads some rows, in tables.
+Piece = Callable[[], Iterator[pa.Table]]
+#: Makes batches for Spark of rows.
+Packing = Callable[[pa.Table], Iterator[pa.RecordBatch]]
+
 _storage = Storage()
 
 
@@ -48,7 +53,7 @@ def scan(
     keep_deleted: bool,
     snapshots: Mapping[str, int],
 ) -> DataFrame:
-    """Returns the rows of such files; the arguments are those of `reader._scans`."""
+    """Returns the rows of such files; the arguments are those of `reader.scans`."""
     columns = plan.columns
     fields = [T.StructField(column.name, spark_type(column.data_type)) for column in columns]
     fields += [T.StructField(name, T.LongType()) for name in VIRTUAL_COLUMNS] if virtual else []
@@ -64,25 +69,24 @@ def scan(
         )
         for file in files
     ]
-    return _in_tasks(spark, pieces, T.StructType(fields))
+    return in_tasks(spark, pieces, T.StructType(fields), _plain)
 
 
-def select(spark: SparkSession, plan: ScanPlan, query: RowQuery) -> DataFrame:
-    """Returns the result of a query over the rows of a plan's files, without inlined rows.
+def pieces_of(plan: ScanPlan, query: RowQuery) -> list[Piece]:
+    """Returns the pieces of a query over the rows of a plan's files, without inlined rows; each is for one task.
 
     Raises:
-        UnsupportedFeatureError: a column's type, or a feature of a file, is not supported.
+        UnsupportedFeatureError: a feature of a file is not supported.
         DataFileError: a delete file is missing.
     """
-    fields = [T.StructField(name, spark_type(kind)) for name, kind in query.columns]
     check_files(plan.files)
-    pieces = []
+    pieces: list[Piece] = []
     for files in distinct_paths(plan.files):
         positions = deleted_positions(files, _storage)
         for group, rows in _shares(files):
             deleted = {file.path: _within(positions[file.path], rows) for file in group if file.path in positions}
             pieces.append(partial(stream_query, query, plan.columns, group, deleted, rows))
-    return _in_tasks(spark, pieces, T.StructType(fields))
+    return pieces
 
 
 def _shares(files: Sequence[ScanFile]) -> Iterator[tuple[list[ScanFile], tuple[int, int | None]]]:
@@ -109,24 +113,34 @@ def _within(positions: Positions, rows: tuple[int, int | None]) -> Positions:
     return positions[np.searchsorted(positions, first) : last]
 
 
-def _in_tasks(
-    spark: SparkSession, pieces: Sequence[Callable[[], Iterator[pa.Table]]], schema: T.StructType
+def in_tasks(
+    spark: SparkSession, pieces: Sequence[Piece], schema: T.StructType | str, packing: Callable[[], Packing]
 ) -> DataFrame:
+    """Returns the rows of pieces.
+
+    Args:
+        packing: returns, for each task, the function that makes batches of the schema from rows.
+    """
     packages.check(spark)
     numbers = spark.range(0, len(pieces), 1, min(len(pieces), _MAX_TASKS))
-    return numbers.mapInArrow(_task(pieces), schema)
+    return numbers.mapInArrow(_task(pieces, packing), schema)
+
+
+def _plain() -> Packing:
+    return lambda rows: iter(arrow_for_spark(rows).to_batches())
 
 
 def _task(
-    pieces: Sequence[Callable[[], Iterator[pa.Table]]],
+    pieces: Sequence[Piece], packing: Callable[[], Packing]
 ) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     accesses = granted()
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task(accesses)
+        batches_of = packing()
         with marking():
             for number in (n for batch in batches for n in batch.column(0).to_pylist()):
                 for rows in pieces[number]():
-                    yield from arrow_for_spark(rows).to_batches()
+                    yield from batches_of(rows)
 
     return run

@@ -85,10 +85,10 @@ def read(spark: SparkSession, plan: ScanPlan, virtual: bool = False, located: bo
     check_files(plan.files)
     parts = []
     for files in distinct_paths(plan.files):
-        parts += _scans(spark, plan, files, virtual, deleted_positions(files, _storage), keep_deleted=False)
+        parts += scans(spark, plan, files, virtual, deleted_positions(files, _storage), keep_deleted=False)
     if plan.inlined is not None:
         parts.append(_inlined(spark, plan, plan.inlined, virtual))
-    return _union(spark, plan, parts, virtual)
+    return union(spark, plan, parts, virtual)
 
 
 def _located(spark: SparkSession, plan: ScanPlan) -> DataFrame:
@@ -110,7 +110,7 @@ def _located(spark: SparkSession, plan: ScanPlan) -> DataFrame:
         parts.append(_inlined(spark, plan, plan.inlined, True, extra))
     if parts:
         return reduce(DataFrame.union, parts)
-    empty = _union(spark, plan, [], True)
+    empty = union(spark, plan, [], True)
     return empty.withColumns({FILE_NAME: F.lit(None).cast(name), FILE_INDEX: F.lit(None).cast(place)})
 
 
@@ -131,11 +131,11 @@ def read_deleted(spark: SparkSession, plan: ScanPlan, deleted: Sequence[DeletedR
         positions = newly_deleted_positions(group, _storage)
         files = [rows.after for rows in group if len(positions[rows.after.path])]
         snapshots = {rows.after.path: rows.snapshot_id for rows in group}
-        parts += _scans(spark, plan, files, True, positions, keep_deleted=True, snapshots=snapshots)
-    return _union(spark, plan, parts, True)
+        parts += scans(spark, plan, files, True, positions, keep_deleted=True, snapshots=snapshots)
+    return union(spark, plan, parts, True)
 
 
-def _scans(
+def scans(
     spark: SparkSession,
     plan: ScanPlan,
     files: Sequence[ScanFile],
@@ -429,7 +429,7 @@ def _inlined(
     return from_arrow_table(spark, rows.cast(pa.schema(fields)))
 
 
-def _union(spark: SparkSession, plan: ScanPlan, parts: Sequence[DataFrame], virtual: bool) -> DataFrame:
+def union(spark: SparkSession, plan: ScanPlan, parts: Sequence[DataFrame], virtual: bool) -> DataFrame:
     if parts:
         return reduce(DataFrame.union, parts)
     fields = [T.StructField(c.name, spark_type(c.data_type)) for c in plan.columns]

@@ -136,13 +136,13 @@ def test_errors_of_workers_are_one_line_and_leave_nothing(session: dl.Session, m
 def _count_tasks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Tasks of each job that reads in workers."""
     counts: list[int] = []
-    original = duckdb_reads._in_tasks
+    original = duckdb_reads.in_tasks
 
-    def counted(spark: Any, pieces: Any, schema: Any) -> Any:
+    def counted(spark: Any, pieces: Any, *others: Any) -> Any:
         counts.append(len(pieces))
-        return original(spark, pieces, schema)
+        return original(spark, pieces, *others)
 
-    monkeypatch.setattr(duckdb_reads, "_in_tasks", counted)
+    monkeypatch.setattr(duckdb_reads, "in_tasks", counted)
     return counts
 
 

@@ -1,17 +1,19 @@
-"""Digests of whole tables, from the statistics in the catalog, in place of their rows."""
+"""Digests of tables, from the statistics in their catalog."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 
 from ducklake_lab.catalog.files import read_column_stats
+from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.engine.rows import Rows
 from ducklake_lab.engine.scans import Scan
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.metadata_aggregates import digest
+from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.session.rows.named_rows import LakeTable
 from ducklake_lab.sql.plan import QueryPlan
 from ducklake_lab.sql.planning.metadata_aggregates import ROWS
@@ -32,14 +34,25 @@ def digest_rows(
     scan = loaded[source.view]
     if not isinstance(scan, Scan) or not scan.plan.files:
         return None
-    columns = [scan.plan.table.column(name) for name in wanted.columns]
-    counted = [scan.plan.table.column(name) for name in wanted.counted]
-    with_stats = [column for column in (*columns, *counted) if column is not None]
     assert isinstance(source.rows, LakeTable)  # only scans have digests
+    return digest_of(source.rows.lake, state(source.rows), scan.plan, wanted.columns, wanted.counted)
+
+
+def digest_of(
+    lake: Lake, state: CatalogState, plan: ScanPlan, extremes: Sequence[str], counted: Sequence[str]
+) -> pa.Table | None:
+    """Returns the digest of a table, see `scan/metadata_aggregates.py`; None if its files must be read.
+
+    Args:
+        extremes: the columns whose minimum or maximum is needed.
+        counted: the columns whose values are counted.
+    """
+    columns, values = (
+        [column for name in names if (column := plan.table.column(name)) is not None] for names in (extremes, counted)
+    )
     stats: Mapping[int, Mapping[int, ColumnStats]] = {}
-    if with_stats:
-        with source.rows.lake.connect() as connection:
-            ids = {column.column_id for column in with_stats}
-            at = state(source.rows).snapshot.snapshot_id
-            stats = read_column_stats(connection, scan.plan.table.table_id, ids, at)
-    return digest(scan.plan, stats, with_stats[: len(columns)], with_stats[len(columns) :], ROWS)
+    if columns or values:
+        with lake.connect() as connection:
+            ids = {column.column_id for column in (*columns, *values)}
+            stats = read_column_stats(connection, plan.table.table_id, ids, state.snapshot.snapshot_id)
+    return digest(plan, stats, columns, values, ROWS)

@@ -11,6 +11,7 @@ from ducklake_lab.catalog.reader import first_snapshot_since
 from ducklake_lab.engine.changes import Feed
 from ducklake_lab.engine.facts import facts_of_rows
 from ducklake_lab.engine.on_spark import OnSpark
+from ducklake_lab.engine.placement import Placing
 from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import SnapshotNotFoundError
@@ -23,7 +24,7 @@ from ducklake_lab.session.rows.result import Result, RunInfo
 def feed_result(lakes: Lakes, call: FeedCall, engine: SparkEngine) -> Result:
     """Returns the rows of a feed: read now in process, or lazily by Spark."""
     info = RunInfo()
-    feed = plan_call(lakes, call, info)
+    feed = plan_call(lakes, call, engine.placing, info)
     info.placement = engine.placing.place(facts_of_rows([feed]))
     if info.placement.is_here:
         return Result(InMemory(feed.arrow()), info=info, engine=engine)
@@ -31,7 +32,9 @@ def feed_result(lakes: Lakes, call: FeedCall, engine: SparkEngine) -> Result:
         return Result(OnSpark(feed.frame(spark), tuple(feed.columns)), info=info, engine=engine)
 
 
-def plan_call(lakes: Lakes, call: FeedCall, info: RunInfo | None = None, *, virtual: bool = False) -> Feed:
+def plan_call(
+    lakes: Lakes, call: FeedCall, placing: Placing, info: RunInfo | None = None, *, virtual: bool = False
+) -> Feed:
     """Plans the read of rows that snapshots `start` to `end` changed, both inclusive; `info` notes the table."""
     lake = call.lake
     with lake.connect() as connection:
@@ -42,7 +45,8 @@ def plan_call(lakes: Lakes, call: FeedCall, info: RunInfo | None = None, *, virt
             info.read(lake, read_of(lake, state, table, is_fixed=True))
         begin = call.start if isinstance(call.start, int) else lake.instant(call.start)
         start = _first_snapshot(connection, begin, last.snapshot_id)
-        return Feed(call.name, plan_feed(lake, connection, state, table, start, last.snapshot_id), virtual)
+        plan = plan_feed(lake, connection, state, table, start, last.snapshot_id)
+        return Feed(call.name, plan, virtual, placing)
 
 
 def _first_snapshot(connection: sa.Connection, start: int | datetime, end: int) -> int:

@@ -20,25 +20,32 @@ from ducklake_lab.sql.plan import JoinKey
 MAX_VALUES = 1000
 
 
-def implied(keys: Iterable[JoinKey], small: Mapping[str, tuple[ScanPlan, Predicate | None]]) -> Predicate | None:
+def implied(
+    keys: Iterable[JoinKey], small: Mapping[str, tuple[ScanPlan | pa.Table, Predicate | None]]
+) -> Predicate | None:
     """Returns a predicate that all rows with matches in the small sources fulfil; None if none follows.
 
     Args:
-        small: plans that are read in process, by view, each with the predicate on its relevant rows.
+        small: rows, or plans that are read in process, by view, each with the predicate on its relevant rows.
     """
     terms = [_of_key(key, *small[key.view]) for key in keys if key.view in small]
     implied_terms = [term for term in terms if term is not None]
     return And(tuple(implied_terms)) if implied_terms else None
 
 
-def _of_key(key: JoinKey, plan: ScanPlan, predicate: Predicate | None) -> Predicate | None:
+def _of_key(key: JoinKey, side: ScanPlan | pa.Table, predicate: Predicate | None) -> Predicate | None:
     wanted = {key.other[0].casefold(), *(path[0].casefold() for path in paths_of(predicate))}
-    columns = tuple(column for column in plan.columns if column.name.casefold() in wanted)
-    if len(columns) < len(wanted):
-        return None
     # DuckDB distinguishes these names
-    names = {column.name.casefold(): f"c{index}" for index, column in enumerate(columns)}
-    rows = local_reader.read(replace(plan, table=replace(plan.table, columns=columns)))
+    if isinstance(side, pa.Table):
+        chosen = [name for name in side.column_names if name.casefold() in wanted]
+        rows = side.select(chosen)
+    else:
+        columns = tuple(column for column in side.columns if column.name.casefold() in wanted)
+        chosen = [column.name for column in columns]
+        rows = local_reader.read(replace(side, table=replace(side.table, columns=columns))) if columns else None
+    if len(chosen) < len(wanted):
+        return None
+    names = {name.casefold(): f"c{index}" for index, name in enumerate(chosen)}
     tables = {"t": rows.rename_columns(list(names.values()))}
     value = _sql(key.other, names)
     where = f"{value} IS NOT NULL" + (f" AND {condition_sql(predicate, names)}" if predicate is not None else "")

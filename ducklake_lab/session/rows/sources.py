@@ -21,16 +21,18 @@ from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import BindError, DataFileError, SqlError, TransactionError, UnsupportedFeatureError
 from ducklake_lab.files.duckdb_query import DuckDbQuery
 from ducklake_lab.files.reader import RowQuery
-from ducklake_lab.model.predicates import And
+from ducklake_lab.model.predicates import And, Predicate
 from ducklake_lab.model.staged import LOCATION_COLUMNS, VIRTUAL_COLUMNS
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
+from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.session.functions import BlameCall, FeedCall, LifeCall, functions_of
 from ducklake_lab.session.rows import logs
 from ducklake_lab.session.rows.blame import Blames
 from ducklake_lab.session.rows.digests import digest_rows
 from ducklake_lab.session.rows.feed import plan_call
 from ducklake_lab.session.rows.join_pruning import implied
+from ducklake_lab.session.rows.keyed_rows import key_query, small_side
 from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable, MetadataTable, SystemListing
 from ducklake_lab.session.rows.own_rows import table_behind
 from ducklake_lab.session.rows.resolver import NameResolver, plan_or_leave
@@ -288,6 +290,11 @@ class Sources:
             return None
         return RowQuery(plan.duckdb_sql, source.view, typed, self._database.time_zone())
 
+    def key_query(self, plan: QueryPlan, loaded: Mapping[str, Rows]) -> RowQuery | None:
+        """Returns `keyed_rows.key_query` of a plan; None if workers cannot run it."""
+        query = key_query(plan, loaded, self._database.time_zone())
+        return query if query is not None and self._engine.has_workers() else None
+
     def empty(self, plan: QueryPlan) -> dict[str, pa.Table]:
         """Returns the sources of a plan as empty tables."""
         tables = {}
@@ -339,14 +346,26 @@ class Sources:
             frame.write.format("noop").mode("overwrite").save()
 
     def load_all(
-        self, plan: QueryPlan, info: RunInfo, *, describe: bool = False, purpose: Purpose = "look"
+        self,
+        plan: QueryPlan,
+        info: RunInfo,
+        *,
+        describe: bool = False,
+        purpose: Purpose = "look",
+        fetches: int = 0,
     ) -> dict[str, Rows]:
-        """Loads the sources of a plan by view, except local ones; see `load`. Reads only small sides of joins."""
+        """Loads the sources of a plan by view, except local ones; see `load`. Reads only small sides of joins.
+
+        Args:
+            fetches: DataFrames of at most that many rows are fetched.
+        """
         sources = [source for source in plan.sources if source.kind != "local"]
         effects: Effects = "skip" if describe else "refuse"
         self.names.note_definitions(plan, info)
         with self.names.system.one_statement():
             loaded = {source.view: self.load(source, info, effects=effects) for source in sources}
+        if fetches:
+            loaded = {view: rows.run_by(self._engine).fetched(fetches) for view, rows in loaded.items()}
         if not any(source.keys for source in sources) or describe:
             return loaded
         placing = self._engine.placing
@@ -357,13 +376,11 @@ class Sources:
             rows = loaded[source.view]
             if not isinstance(rows, Scan) or len(rows.plan.files) < 2:
                 continue
-            small = {
-                view: (other.plan, predicates[view])
+            small: dict[str, tuple[ScanPlan | pa.Table, Predicate | None]] = {
+                view: (side, predicates[view])
                 for view, other in loaded.items()
-                if isinstance(other, Scan)
-                and placing.is_small_side(other.plan.bytes_read)
-                and other.plan.bytes_read < rows.plan.bytes_read
-                and any(key.view == view for key in source.keys)
+                if any(key.view == view for key in source.keys)
+                and (side := small_side(other, rows, placing)) is not None
             }
             implied_predicate = implied(source.keys, small)
             if implied_predicate is not None:
@@ -392,7 +409,7 @@ class Sources:
                 return InMemory(self.blames.result(answer).carried())
             if not isinstance(answer, FeedCall):
                 return InMemory(answer)
-            return plan_call(self._lakes, answer, info, virtual=source.virtual)
+            return plan_call(self._lakes, answer, self._engine.placing, info, virtual=source.virtual)
         match source.rows:
             case HandedInRows(rows=rows):
                 return rows

@@ -42,6 +42,7 @@ _ANSWERS: dict[str, Callable[[Parts, Request], object]] = {
     "list procedures": calls.procedures,
     "load procedure": calls.check,
     "call": calls.call,
+    "aggregate": reading.aggregate,
 }
 
 

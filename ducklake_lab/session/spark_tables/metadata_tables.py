@@ -54,7 +54,7 @@ def _files(parts: Parts, token: Request) -> Rows:
 
 def _changes(parts: Parts, token: Request) -> Rows:
     call = FeedCall("table_changes", parts.lake, token["schema"], token["name"], 0, token["snapshot"])
-    return plan_call(parts.lakes, call)
+    return plan_call(parts.lakes, call, parts.engine.placing)
 
 
 #: The metadata tables by name.

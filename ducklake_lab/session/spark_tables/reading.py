@@ -6,9 +6,11 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
+from ducklake_lab.engine.in_process.engine import evaluate
+from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.engine.scans import Scan
 from ducklake_lab.errors import UsageError
-from ducklake_lab.model.entries import Table
+from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.moments import Moment
 from ducklake_lab.model.predicates import (
     COMPARED_ALIKE,
@@ -22,10 +24,12 @@ from ducklake_lab.model.predicates import (
     Predicate,
     StartsWith,
 )
-from ducklake_lab.model.quoting import quote_for_spark
+from ducklake_lab.model.quoting import quote_for_spark, quote_identifier
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.model.state import CatalogState
+from ducklake_lab.session.rows.digests import digest_of
 from ducklake_lab.session.spark_tables.parts import Parts, Request
+from ducklake_lab.sql.planning.metadata_aggregates import ROWS
 
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import DataFrame
@@ -53,6 +57,37 @@ def scan(parts: Parts, request: Request) -> DataFrame:
     with parts.engine.running() as spark:
         frame = Scan(plan, virtual).frame(spark)
         return frame.select(*map(quote_for_spark, columns))
+
+
+def aggregate(parts: Parts, request: Request) -> DataFrame:
+    """Returns one row with counts and extremes of a whole table, from the catalog if it knows them exactly."""
+    state, table = table_of(parts, request["table"])
+    plan = parts.sources.scans.plan(parts.lake, state, table)
+    wanted = [(entry["function"], entry.get("column")) for entry in request["aggregates"]]
+    counted = [name for function, name in wanted if function == "count" and name is not None]
+    extremes = {name for function, name in wanted if function != "count"}
+    alike = all((column := table.column(name)) is not None and _is_alike(column) for name in extremes)
+    rows = digest_of(parts.lake, state, plan, sorted(extremes), counted) if alike and plan.files else None
+    with parts.engine.running() as spark:
+        if rows is not None:
+            values = ", ".join(f"{_digested(*one)} AS a{place}" for place, one in enumerate(wanted))
+            return InMemory(evaluate(f"SELECT {values} FROM rows", {"rows": rows})).frame(spark)
+        frame = Scan(plan).frame(spark)
+        columns = (quote_for_spark(name) if name is not None else "1" for _, name in wanted)
+        texts = (f"{function}({column})" for (function, _), column in zip(wanted, columns, strict=True))
+        return frame.selectExpr(*(f"{text} AS a{place}" for place, text in enumerate(texts)))
+
+
+def _digested(function: str, column: str | None) -> str:
+    """Returns DuckDB's SQL of an aggregate over a digest."""
+    if function == "count":
+        return f"CAST(coalesce(sum({quote_identifier(ROWS + (column or ''))}), 0) AS BIGINT)"
+    return f"{function}({quote_identifier(str(column))})"
+
+
+def _is_alike(column: Column) -> bool:
+    """Returns whether Spark and DuckDB compare the values of a column alike."""
+    return column.type in COMPARED_ALIKE or column.data_type.decimal is not None
 
 
 def table_of(parts: Parts, token: Request) -> tuple[CatalogState, Table]:
@@ -83,7 +118,7 @@ def _predicate(entry: Request, table: Table) -> Predicate | None:
     column, *others = reversed(children) if exchanged else children or [{}]
     path = tuple(column.get("column", ()))
     found = table.column(path[0]) if len(path) == 1 else None
-    if found is None or not (found.type in COMPARED_ALIKE or found.data_type.decimal is not None):
+    if found is None or not _is_alike(found):
         return None
     if operator in ("IS_NULL", "IS_NOT_NULL"):
         return NullTest(path, operator == "IS_NULL")

@@ -6,10 +6,12 @@ inlined: they go into the catalog instead of files.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from functools import partial
+
+import pyarrow as pa
 
 from ducklake_lab.engine.on_spark import OnSpark
 from ducklake_lab.engine.rows import InMemory, Rows
@@ -17,6 +19,7 @@ from ducklake_lab.engine.scans import Scan
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.engine.staging import few_rows, stage_deleted, stage_written, target_of
 from ducklake_lab.engine.target import Target
+from ducklake_lab.files.reader import RowQuery
 from ducklake_lab.files.sorting import sort_sql
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.staged import ROW_ID
@@ -28,9 +31,6 @@ from ducklake_lab.session.rows.result import RunInfo
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.sql.plan import QueryPlan
 from ducklake_lab.transaction.transaction import Transaction
-
-if TYPE_CHECKING:
-    from ducklake_lab.spark.library import DataFrame
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,40 +109,80 @@ class Dml:
         It runs in process if that reads little, else on Spark, which caches the rows.
         """
         info = RunInfo()
-        loaded = self._sources.load_all(plan, info, purpose="change")
+        limits = self._engine.placing.limits
+        loaded = self._sources.load_all(plan, info, purpose="change", fetches=limits.source_rows)
         scan = next(rows.plan for rows in loaded.values() if isinstance(rows, Scan) and rows.virtual)
         target, few = self.target(table), self.few(table)
         if self._sources.placed(plan, loaded, info, "change").is_here:
             matched_rows = self._sources.run_in_process(plan, loaded).table
             yield Matched(target, scan, InMemory(matched_rows), matched_rows.num_rows, few)
             return
-        frame = (self._in_workers(plan, scan, loaded) or self._on_spark(plan, loaded)).persist()
-        try:
-            rows = OnSpark(frame, engines=self._engine)
-            count = rows.count()
+        with self._matched_on_spark(plan, scan, loaded) as rows:
+            count = rows.count() if isinstance(rows, OnSpark) else rows.arrow().num_rows
             yield Matched(target, scan, rows.here() if count <= few else rows, count, few)
+
+    @contextmanager
+    def _matched_on_spark(self, plan: QueryPlan, scan: ScanPlan, loaded: Mapping[str, Rows]) -> Iterator[Rows]:
+        self._engine()  # a running engine knows the abilities of its workers
+        by_row, by_key = self._sources.row_query(plan, loaded), self._sources.key_query(plan, loaded)
+        if by_row is not None:
+            run = partial(self._run_here, plan, by_row.view)
+            with self._found_by_workers(scan, by_row, run) as found:
+                yield found
+        elif by_key is not None:
+            with self._found_by_workers(scan, by_key, Scan.arrow) as target:
+                known = {**loaded, by_key.view: target}
+                if target.is_on_spark:
+                    with self._on_spark(plan, known) as rows:
+                        yield rows
+                else:
+                    yield InMemory(self._sources.run_in_process(plan, known).table)
+        else:
+            with self._on_spark(plan, loaded) as rows:
+                yield rows
+
+    def _run_here(self, plan: QueryPlan, view: str, rows: Rows) -> pa.Table:
+        return self._sources.run_in_process(plan, {view: rows}).table
+
+    @contextmanager
+    def _on_spark(self, plan: QueryPlan, loaded: Mapping[str, Rows]) -> Iterator[OnSpark]:
+        self._sources.check_for_spark(plan)
+        frame = self._sources.spark_frame(plan, loaded).persist()
+        try:
+            yield OnSpark(frame, engines=self._engine)
         finally:
             frame.unpersist()
 
-    def _on_spark(self, plan: QueryPlan, loaded: Mapping[str, Rows]) -> DataFrame:
-        self._sources.check_for_spark(plan)
-        return self._sources.spark_frame(plan, loaded)
+    @contextmanager
+    def _found_by_workers(
+        self, scan: ScanPlan, query: RowQuery, here: Callable[[Scan], pa.Table]
+    ) -> Iterator[InMemory | OnSpark]:
+        """Finds rows of a table with a query that workers run over its files; fetches them if they are few.
 
-    def _in_workers(self, plan: QueryPlan, target: ScanPlan, loaded: Mapping[str, Rows]) -> DataFrame | None:
-        self._engine()  # a running engine knows the abilities of its workers
-        query = self._sources.row_query(plan, loaded)
-        if query is None:
-            return None
-        from ducklake_lab.spark import duckdb_reads
+        Args:
+            here: runs the query over the inlined rows.
+        """
+        from ducklake_lab.spark.found_rows import find
         from ducklake_lab.spark.frames import from_arrow_table
 
-        here = None
-        if target.inlined is not None:
-            inlined = Scan(replace(target, files=()), virtual=True)
-            here = self._sources.run_in_process(plan, {query.view: inlined}).table
+        inlined = here(Scan(replace(scan, files=()), virtual=True)) if scan.inlined is not None else None
         with self._engine.running() as spark:
-            frame = duckdb_reads.select(spark, target, query)
-            return frame if here is None else frame.union(from_arrow_table(spark, here))
+            found = find(spark, scan, query, self._engine.placing.limits.found)
+        try:
+            with self._engine.running() as spark:
+                rows = found.fetched()
+                if rows is None:
+                    frame = found.frame()
+                    frame = frame if inlined is None else frame.union(from_arrow_table(spark, inlined))
+            if rows is None:
+                yield OnSpark(frame, query.columns, self._engine)
+            else:
+                parts = (
+                    [rows] if inlined is None else [rows, inlined.rename_columns(rows.column_names).cast(rows.schema)]
+                )
+                yield InMemory(pa.concat_tables(parts))
+        finally:
+            found.forget()
 
     def delete_matched(self, table: Table, matched: Matched) -> None:
         """Deletes the rows that were found."""

@@ -36,6 +36,7 @@ from ducklake_lab.sql import (
     targets,
 )
 from ducklake_lab.sql import operations as op
+from ducklake_lab.sql.planning.merge import source_of, with_source
 from ducklake_lab.sql.planning.planner import as_text
 from ducklake_lab.sql.planning.writes import matched_by_name
 from ducklake_lab.sql.types import type_or_none
@@ -147,10 +148,30 @@ class RowStatements:
     def merge(self, statement: op.Merge) -> Result:
         with self._changing(statement.table) as (transaction, entry):
             table = entry.table()
-            plan = plan_merge(statement, with_defaults(self._sources.names, table), self._sources.names)
             transaction.is_one_statement = not self._lakes.in_transaction
-            count = merge(self._dml, table, plan)
+            with self._planned_merge(statement, table) as plan:
+                count = merge(self._dml, table, plan)
         return count_result(count, _made_by(transaction))
+
+    @contextmanager
+    def _planned_merge(self, statement: op.Merge, table: Table) -> Iterator[QueryPlan]:
+        """Plans a MERGE; one for Spark with few rows in its source reads these first, so that they find the changed rows."""
+        names, limits = self._sources.names, self._engine.placing.limits
+        columns = with_defaults(names, table)
+        plan, info = plan_merge(statement, columns, names), RunInfo()
+        if self._sources.placed(plan, self._sources.load_all(plan, info, purpose="change"), info, "change").is_here:
+            yield plan
+            return
+        source = self._sources.query(source_of(statement), purpose="change")
+        rows = source.head(limits.source_rows + 1)
+        if rows.num_rows > limits.source_rows:
+            yield plan
+            return
+        view = names.register(InMemory(rows))
+        try:
+            yield plan_merge(with_source(statement, view), columns, names, registered=view)
+        finally:
+            del names.registered[view]
 
     def truncate(self, statement: op.Truncate) -> Result:
         with self._changing(statement.table) as (transaction, entry):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from sqlglot import exp
@@ -13,11 +14,12 @@ from ducklake_lab.model.staged import ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.kinds import kind_of
-from ducklake_lab.sql.notes import Output, notes
-from ducklake_lab.sql.operations import Merge, MergeClause
-from ducklake_lab.sql.plan import QueryPlan, Resolver
+from ducklake_lab.sql.notes import Output, Relation, notes
+from ducklake_lab.sql.operations import Merge, MergeClause, Query
+from ducklake_lab.sql.plan import JoinKey, QueryPlan, Resolver, Source
 from ducklake_lab.sql.planning.planner import finish
 from ducklake_lab.sql.planning.writes import assignments_of, is_default, unbound_default
+from ducklake_lab.sql.prune.pushdown import is_key
 from ducklake_lab.sql.types import to_sqlglot
 
 #: Output column: the action for the row, e.g. `update`.
@@ -33,10 +35,24 @@ _ROWS, _BRANCH = "_ducklake_merge_rows", "_ducklake_merge_branch"
 _INTEGER, _VARCHAR = DataType("int32"), DataType("varchar")
 
 
-def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver) -> QueryPlan:
+def source_of(op: Merge) -> Query:
+    """Returns the source of a MERGE as a query of its own."""
+    return Query(op.source.copy())
+
+
+def with_source(op: Merge, registered: str) -> Merge:
+    """Returns the MERGE with registered rows as its source, under the name that it has."""
+    table = exp.Table(this=_quoted(registered), alias=exp.TableAlias(this=_quoted(_source_alias(op.source))))
+    return replace(op, source=exp.Select(expressions=[exp.Star()]).from_(table, copy=False))
+
+
+def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver, registered: str = "") -> QueryPlan:
     """Plans the rows of a MERGE: the four virtual columns, `ACTION`, `MESSAGE`, and the new value of each column.
 
     The virtual columns are NULL for unmatched source rows; new values are NULL for deleted rows.
+
+    Args:
+        registered: the name of the rows that are the whole source; the table's source gets their join keys.
 
     Raises:
         BindError: a name does not exist, or there are too many or too few values.
@@ -54,8 +70,13 @@ def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver) -> Quer
     def case(value: Callable[[MergeClause], exp.Expr | None], kind: DataType) -> exp.Expr:
         """Returns an expression with a value for each row by its clause; NULL for clauses without one."""
         values = [(number, value(clause)) for number, clause in enumerate(op.clauses)]
-        ifs = [exp.If(this=_number(number), true=_cast(value, kind)) for number, value in values if value is not None]
-        return exp.Case(this=_branch(), ifs=ifs) if ifs else _cast(exp.Null(), kind)
+        # Spark itself computes a CASE of conditions, and leaves one of values to DuckDB
+        ifs = [
+            exp.If(this=exp.EQ(this=_branch(), expression=_number(number)), true=_cast(value, kind))
+            for number, value in values
+            if value is not None
+        ]
+        return exp.Case(ifs=ifs) if ifs else _cast(exp.Null(), kind)
 
     items = [_aliased(builder.branch(), _BRANCH), _aliased(builder.here(), _HERE)]
     items += [exp.column(_quoted(name), table=_quoted(target)) for name in VIRTUAL_COLUMNS]
@@ -74,8 +95,34 @@ def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver) -> Quer
         join.set("on", op.condition.copy() if op.condition is not None else exp.true())
     tree.append("joins", join)
     outputs = binder.query(tree, None, {})
+    if registered and _side(op) in (None, "RIGHT"):
+        _note_keys(tree, op.using, binder.sources, registered)
     kinds = [*VIRTUAL_COLUMNS.values(), _VARCHAR, _VARCHAR, *(column.data_type for column in columns)]
     return finish(_branched_once(tree, op.using), outputs and outputs[2:], binder, kinds)
+
+
+def _note_keys(tree: exp.Select, using: Sequence[str], sources: Sequence[Source], registered: str) -> None:
+    """Notes the equalities of a bound MERGE with columns of registered rows: other rows of the table do not matter."""
+    _, here, virtual, *_ = tree.expressions
+    source, target = (notes(item.unalias()).relation for item in (here, virtual))
+    rows = next((one for one in sources if one.name.name == registered), None)
+    if not isinstance(source, Relation) or not isinstance(target, Relation) or target.source is None or rows is None:
+        return
+    (join,) = tree.args["joins"]
+    condition = join.args.get("on")
+    pairs = [(name, name) for name in using]
+    for node in condition.flatten() if isinstance(condition, exp.And) else [condition]:
+        equality = node.unnest() if node is not None else None
+        if isinstance(equality, exp.EQ):
+            sides = {notes(side).relation: side for side in (equality.this, equality.expression)}
+            if sides.keys() == {source, target}:
+                pairs.append((sides[target].name, sides[source].name))
+    for own, other in pairs:
+        kind, other_kind = (relation.find(name) for relation, name in ((target, own), (source, other)))
+        if kind is None or other_kind is None or kind.type is None or other_kind.type is None:
+            continue
+        if is_key(kind.type, other_kind.type):
+            target.source.keys += (JoinKey((kind.name,), rows.view, (other_kind.name,)),)
 
 
 def _branched_once(tree: exp.Select, using: Sequence[str]) -> exp.Select:

@@ -96,10 +96,15 @@ def _key(relation: Relation, own: exp.Expr, other: exp.Expr) -> Iterator[JoinKey
         (path, kind), (other_path, other_kind) = _path(relation, own), _path(owner, other)
     except _NotPushable:
         return
-    integers = kind.name in INTEGERS and other_kind.name in INTEGERS
-    plain = kind.name in ("varchar", "date", "timestamp") or kind.decimal is not None
-    if owner.source.kind == "table" and (integers or (plain and kind == other_kind)):
+    if owner.source.kind == "table" and is_key(kind, other_kind):
         yield JoinKey(path, owner.source.view, other_path)
+
+
+def is_key(kind: DataType, other: DataType) -> bool:
+    """Returns whether equality of columns of two types compares their values as they are."""
+    integers = kind.name in INTEGERS and other.name in INTEGERS
+    plain = kind.name in ("varchar", "date", "timestamp") or kind.decimal is not None
+    return integers or (plain and kind == other)
 
 
 def _owner(node: exp.Expr) -> Relation | None:

@@ -2,6 +2,7 @@ package ducklakelab;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.List;
@@ -79,6 +80,10 @@ public final class Bridge {
 
   static ObjectNode object() {
     return JSON.createObjectNode();
+  }
+
+  static ArrayNode array() {
+    return JSON.createArrayNode();
   }
 
   static ObjectNode named(Identifier name) {

@@ -46,6 +46,11 @@ class LakeTable
     return about.get("token");
   }
 
+  /** Whether this is a table of the lake itself, rather than a view or a table of metadata. */
+  boolean isPlain() {
+    return !token().has("metadata") && !token().has("view");
+  }
+
   @Override
   public String name() {
     return about.get("name").asText();
