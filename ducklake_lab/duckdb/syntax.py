@@ -1,4 +1,4 @@
-"""DuckDB's own parser, which tells how DuckDB reads a query."""
+"""Trees of queries, from DuckDB's own parser."""
 
 from __future__ import annotations
 
