@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ducklake_lab.agents.trees import Known, check_expression, check_query, check_references, is_plain_name
 from ducklake_lab.agents.words import Reader, refused
-from ducklake_lab.model.entries import Column, Table, View
+from ducklake_lab.model.entries import Column, Schema, Table, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +48,18 @@ class _Change:
             for child in column.children:
                 check(child)
 
+        self._check_folder(table)
+        self._check_folder(self.known.state.schema_of(table))
         for column in table.columns:
             check(column)
         for key in table.sort.keys if table.sort is not None else ():
             check_expression(key.expression, self.known.inside(self.known.schema))
+
+    def _check_folder(self, entry: Table | Schema) -> None:
+        """Check that files of an entry are written below the lake's own folder."""
+        is_outside = self.known.is_branch and not entry.path_is_relative
+        if is_outside or ".." in re.split(r"[/\\]", entry.path):
+            raise refused(f"the catalog puts files of {entry.name[:80]!r} outside of the lake's folder")
 
     def new(self, kind: str) -> list[str]:
         """Read the name of an entry that is made."""
@@ -63,8 +72,10 @@ class _Change:
             schemas = schemas[1:]
         if not all(map(is_plain_name, parts)) or (kind == "SCHEMA" and schemas):
             raise refused("a new entry needs a name of letters, digits, spaces, _, $ or -")
-        if schemas and self.known.state.find_schema(schemas[0]) is None:
-            raise refused(f"the lake has no schema {schemas[0][:80]!r}")
+        schema = self.known.state.find_schema(schemas[0] if schemas else self.known.schema)
+        if schema is None:
+            raise refused(f"the lake has no schema {(schemas or [self.known.schema])[0][:80]!r}")
+        self._check_folder(schema)
         return parts
 
 

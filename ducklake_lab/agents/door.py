@@ -263,7 +263,8 @@ class Door:
             with lake.connect() as connection:
                 return lake.state(connection, lake.snapshot(connection, version))
 
-        return Known(lake.alias, lake.read_newest() if at is None else state_at(at), state_at=state_at)
+        state = lake.read_newest() if at is None else state_at(at)
+        return Known(lake.alias, state, state_at=state_at, is_branch=lake.branch is not None)
 
     def _answer(self, snapshot: int, names: list[str], types: list[str], rows: list[Any], most: int) -> dict[str, Any]:
         shown = [[_cell(value, self.limits.cell) for value in row] for row in rows[:most]]

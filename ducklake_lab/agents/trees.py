@@ -51,6 +51,7 @@ class Known:
         depth: the number of views and macros around the text.
         state_at: returns the entries at a snapshot, for AT (VERSION => …); None refuses it.
         checked: ids of the views and macros that passed.
+        is_branch: the entries are those of a branch, whose folders are all in its own.
     """
 
     alias: str
@@ -59,6 +60,7 @@ class Known:
     depth: int = 0
     state_at: Callable[[int], CatalogState] | None = None
     checked: set[tuple[str, int]] = field(default_factory=set, compare=False)
+    is_branch: bool = False
 
     def places(self, parts: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Yield each (schema, name) that a name of one to three parts may mean in this lake."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
+import duckdb
 import pytest
 
 import ducklake_lab as dl
@@ -173,3 +174,38 @@ def test_changes_on_a_branch_leave_the_rows_and_files_of_the_lake(tmp_path: Path
     assert contents() == before
     assert files == {path: digest for path, digest in prepared.digests().items() if "lake.ducklake" not in path}
     assert not prepared.marker.exists()
+
+
+@pytest.mark.parametrize("schema", ["main", "sales"])
+@pytest.mark.parametrize("path", ["../../../../outside/", "a/../../../../../outside/", "..\\\\outside/"])
+def test_a_catalog_cannot_move_files_of_a_branch_elsewhere(path: str, schema: str, tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    folder.mkdir(parents=True)
+    uri = f"ducklake:{folder / 'shop.ducklake'}"
+    with dl.connect(uri, engine="duckdb") as session:
+        session.sql("CREATE SCHEMA sales")
+        session.sql(f"CREATE TABLE {schema}.t (a INTEGER)")
+    with duckdb.connect(str(folder / "shop.ducklake")) as catalog:
+        if schema == "main":
+            catalog.execute("UPDATE ducklake_table SET path = $1", [path])
+        else:
+            catalog.execute("UPDATE ducklake_schema SET path = $1 WHERE schema_name = 'sales'", [path])
+    with Door(uri) as door:
+        with pytest.raises(UsageError, match="outside of the lake's folder"):
+            door.change(f"INSERT INTO {schema}.t SELECT i FROM range(1000) r(i)")
+        if schema == "sales":
+            with pytest.raises(UsageError, match="outside of the lake's folder"):
+                door.change("CREATE TABLE sales.more AS SELECT i FROM range(1000) r(i)")
+    assert not list(tmp_path.rglob("*outside*"))
+
+
+def test_a_branch_keeps_its_files_in_its_own_folder(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    uri = f"ducklake:{tmp_path / 'lake' / 'shop.ducklake'}"
+    with dl.connect(uri, engine="duckdb") as session:
+        session.sql("CREATE TABLE t (a INTEGER)")
+    with duckdb.connect(str(tmp_path / "lake" / "shop.ducklake")) as catalog:
+        catalog.execute("UPDATE ducklake_table SET path = $1, path_is_relative = false", [f"{tmp_path}/outside/"])
+    with Door(uri) as door:
+        door.change("INSERT INTO t SELECT i FROM range(1000) r(i)")
+    assert not (tmp_path / "outside").exists()
