@@ -113,12 +113,15 @@ def take_over_folders(target: sa.Connection, source_path: str, target_path: str)
         target: a connection to the branch's catalog; the caller commits.
         source_path: the lake's data path.
         target_path: the branch's data path.
+
+    Raises:
+        CatalogError: a path leads out of the data path.
     """
     s, tab = t.schema, t.table
     schemas: dict[int, Folders] = {}
     for schema_id, path, is_relative in target.execute(sa.select(s.c.schema_id, s.c.path, s.c.path_is_relative)).all():
         own = path if is_relative else f"schema_{schema_id}/"
-        schemas[schema_id] = Folders(paths.resolve(source_path, path, is_relative), target_path + own)
+        schemas[schema_id] = Folders(paths.resolve(source_path, path, is_relative), _below(target_path + own, target_path))
         if not is_relative:
             target.execute(s.update().where(s.c.schema_id == schema_id).values(path=own, path_is_relative=True))
     tables: dict[int, Folders] = {}
@@ -126,7 +129,15 @@ def take_over_folders(target: sa.Connection, source_path: str, target_path: str)
     for table_id, schema_id, path, is_relative in target.execute(rows).all():
         above = schemas[schema_id]
         own = path if is_relative else f"table_{table_id}/"
-        tables[table_id] = Folders(paths.resolve(above.source, path, is_relative), above.target + own)
+        target_folder = _below(above.target + own, target_path)
+        tables[table_id] = Folders(paths.resolve(above.source, path, is_relative), target_folder)
         if not is_relative:
             target.execute(tab.update().where(tab.c.table_id == table_id).values(path=own, path_is_relative=True))
     return tables
+
+
+def _below(folder: str, target_path: str) -> str:
+    """Return a folder; raises CatalogError where it is not below the branch's data path."""
+    if not is_below(f"{folder}file", target_path, real=str):
+        raise CatalogError(f"The catalog names the folder {folder}, outside of the data path; a branch cannot have it.")
+    return folder

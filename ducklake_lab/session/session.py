@@ -272,6 +272,11 @@ class Session(Settings, LakeInfo, Branching, ForeignTables, Merging, Reverting):
         result.info.seconds += time.monotonic() - started
         return result
 
+    @at_once
+    def interrupt(self) -> None:
+        """Stops the query in process that another thread runs, which raises an error; does nothing where none runs."""
+        self._database.interrupt()
+
     def table(self, name: str, at: At = None) -> TableHandle:
         """Returns a handle for `table`, `schema.table` or `lake.schema.table` at a snapshot id or time."""
         return TableHandle(self._lakes, self._sources, self._engine, name, at)

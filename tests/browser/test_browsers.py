@@ -38,7 +38,7 @@ def notebook(_lab: Lab) -> Iterator[Page]:
     page = _lab.open("browsers.ipynb")
     page.set_viewport_size({"width": 1320, "height": 2600})
     run_all(page)
-    expect(page.locator(".dlk-live")).to_have_count(3)
+    expect(page.locator(".dlk-live")).to_have_count(4)
     expect(page.locator(".dlk-pv")).to_have_count(1)
     expect(page.get_by_role("tree").get_by_role("treeitem")).to_have_count(4)
     first_paint(page)

@@ -24,7 +24,7 @@ DOCS = ROOT / "docs"
 EXCLUDED = (DOCS / "adr", DOCS / "architecture.md")
 RUN = ("python", "sql")
 #: What is shown, not run: other commands of a shell, a settings file, what a program prints.
-SHOWN = ("sh", "toml", "text")
+SHOWN = ("sh", "toml", "text", "json", "yaml")
 
 
 @dataclass

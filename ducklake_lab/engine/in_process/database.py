@@ -92,6 +92,13 @@ class SessionDatabase:
                 *self._stoppable.run(connection, lambda: fetch_with_types(connection, text, types), self.on_progress)
             )
 
+    def interrupt(self) -> None:
+        """Stops the statement that another thread runs; does nothing where none runs."""
+        connection = self._connection
+        if connection is not None:
+            with suppress(duckdb.Error):
+                connection.interrupt()
+
     def describe(
         self,
         query: str,

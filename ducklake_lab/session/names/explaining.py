@@ -13,7 +13,7 @@ _AT_ONCE = "answers_at_once"
 
 
 def at_once(getter: _Getter) -> _Getter:
-    """Marks a getter that neither reads nor changes lakes; it answers while another thread works."""
+    """Marks a getter or method that neither reads nor changes lakes; it answers while another thread works."""
     setattr(getter, _AT_ONCE, True)
     return getter
 
@@ -33,7 +33,8 @@ def works_on_lakes(worker: _Worker) -> _Worker:
         if name.startswith("_") or hasattr(member, "__wrapped__"):
             continue  # a member with a decorator takes the turn in its own way
         if isinstance(member, FunctionType):
-            setattr(worker, name, working(member))
+            if not hasattr(member, _AT_ONCE):
+                setattr(worker, name, working(member))
         elif isinstance(member, property) and member.fget is not None and member.fset is None:
             # a property with a setter concerns the session only, no lake
             if not hasattr(member.fget, _AT_ONCE):
