@@ -77,9 +77,7 @@ def test_conflicts_are_settled_and_applied(lab: Lab, notebook: Page, screenshot:
         assert session.sql("SELECT quantity, place FROM stock ORDER BY item").fetchall() == [
             (0, "shelf 0"), (31, "shelf 1"), (20, "shelf 2"), (30, "shelf 3"), (40, "shelf 4")
         ]  # fmt: skip
-
-
-def test_the_saved_notebook_says_what_became_of_it(lab: Lab, notebook: Page):
+    # the saved notebook says what became of it
     save(notebook)
     html = nbformat.read(lab.files / "conflicts.ipynb", 4).cells[1].outputs[0].data["text/html"]
     assert "Reverted as snapshot 7" in html and "&lt;b onclick" in html and "<b onclick" not in html
