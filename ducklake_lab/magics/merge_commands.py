@@ -52,7 +52,10 @@ class MergeCommands:
                 return session.merge_preview(given.name, given.on_conflict)
             made = session.merge(given.name, given.on_conflict, message=given.message)
         except MergeConflictError as error:
-            _show(error)
+            from ducklake_lab.widgets.conflicts import of_merge
+
+            # the error itself shows a line
+            display(of_merge(session, given.name, given.message, error))
             raise
         is_done = made is not None or session.in_transaction
         note = "merged" if is_done else "the branch has nothing that is not merged, so no snapshot was made"

@@ -1,8 +1,9 @@
-"""Conflicts of a revert, settled one by one or many at once; nothing is committed before *Apply*."""
+"""Conflicts of a revert or a merge, settled one by one or many at once; nothing is committed before *Apply*."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import traitlets
@@ -20,22 +21,54 @@ if TYPE_CHECKING:
 #: Rows of the static view, and characters of a value.
 LIMIT = 200
 _TEXT = 200
-#: The rules of a revert: the value of the lake, and the older one.
-RULES = ("keep", "revert")
-_HEADS = ("before", "then", "now")
 _SCOPES = ("cell", "row", "column", "table", "all")
 
-#: Runs the revert with rules for all its conflicts; returns the snapshot, and whether an open transaction holds it instead.
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The words of a revert, or of a merge.
+
+    Attributes:
+        rules: each with what its button says, and the place of the value that it takes among the three.
+        heads: names of the three values.
+        done: what happened, such as `Reverted`.
+        taken: what became of conflicts under each rule, such as `kept`.
+        nothing: no snapshot was made, in words.
+    """
+
+    rules: tuple[tuple[str, str, int], ...]
+    heads: tuple[str, str, str]
+    done: str
+    taken: tuple[str, str]
+    nothing: str
+
+
+REVERT = Kind(
+    (("keep", "keep today's value", 2), ("revert", "revert to the value before", 0)),
+    ("before", "then", "now"),
+    "Reverted",
+    ("kept", "reverted"),
+    "Nothing was left to take back, so no snapshot was made.",
+)
+MERGE = Kind(
+    (("ours", "keep what the lake has", 1), ("theirs", "take what the branch has", 2)),
+    ("base", "lake", "branch"),
+    "Merged",
+    ("as in the lake", "as on the branch"),
+    "Nothing was left to merge, so no snapshot was made.",
+)
+
+#: Runs it with rules for all its conflicts; returns the snapshot, and whether an open transaction holds it instead.
 Run = Callable[["OnConflict"], "tuple[Snapshot | None, bool]"]
 
 
 class ConflictsView(Mounted):
-    """The conflicts of a revert with the values before, then and now.
+    """The conflicts of a revert with the values before, then and now, or of a merge with those of both sides.
 
     Attributes:
         conflicts: those that no rule settles yet.
         choices: the chosen rule of each conflict; None for none.
-        on_conflict: the chosen rules in the form that `session.revert` takes.
+        on_conflict: the chosen rules in the form that `session.revert` and `session.merge` take.
         state: `open`, or `settled` after *Apply*.
     """
 
@@ -43,6 +76,8 @@ class ConflictsView(Mounted):
     _css = styles("conflicts")
 
     heading = traitlets.Unicode().tag(sync=True)
+    heads = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    rules = traitlets.List().tag(sync=True)
     passing = traitlets.Int(0).tag(sync=True)
     total = traitlets.Int(0).tag(sync=True)
     unsettled = traitlets.Int(0).tag(sync=True)
@@ -52,15 +87,16 @@ class ConflictsView(Mounted):
 
     def __init__(
         self,
-        snapshot: object,
-        error: RevertConflictError,
+        kind: Kind,
+        title: str,
+        error: MergeConflictError,
         *,
-        ask: Callable[[], RevertConflictError | None],
+        ask: Callable[[], MergeConflictError | None],
         run: Run,
         preview: Callable[[OnConflict], str],
         shown: Callable[[Snapshot], str],
     ) -> None:
-        self._snapshot = snapshot
+        self._kind = kind
         self._ask = ask
         self._run = run
         self._preview = preview
@@ -68,7 +104,8 @@ class ConflictsView(Mounted):
         self._result = ""
         self.conflicts: Sequence[Any] = ()
         self.choices: list[str | None] = []
-        super().__init__(heading=f"Conflicts of the revert of {visible(clip(str(snapshot), 80))}")
+        heading = f"Conflicts of the {title}"
+        super().__init__(heading=heading, heads=list(kind.heads), rules=[list(rule) for rule in kind.rules])
         self._take(error)
 
     def _take(self, error: MergeConflictError) -> None:
@@ -90,14 +127,15 @@ class ConflictsView(Mounted):
         """Chooses a rule for conflicts.
 
         Args:
-            rule: `keep`, today's value, or `revert`, the old one.
+            rule: one of the kind's.
             scope: `cell` for the conflict at the place alone, `row`, `column` or `table` for those beside it, or `all`.
 
         Raises:
             UsageError: there is no such rule, scope or place.
         """
-        if rule not in RULES or scope not in _SCOPES or not 0 <= place < len(self.conflicts):
-            raise UsageError(f"A conflict is settled by {' or '.join(RULES)}, for a {', '.join(_SCOPES)}.")
+        names = [name for name, *_ in self._kind.rules]
+        if rule not in names or scope not in _SCOPES or not 0 <= place < len(self.conflicts):
+            raise UsageError(f"A conflict is settled by {' or '.join(names)}, for a {', '.join(_SCOPES)}.")
         table_name, row_id, column = _place(self.conflicts[place])
         for at, other in enumerate(self.conflicts):
             its_table, its_row, its_column = _place(other)
@@ -138,7 +176,7 @@ class ConflictsView(Mounted):
         start = int(content["start"])
         stop = start + int(content["count"])
         shown = [_texts(one) for one in self.conflicts[start:stop]]
-        names = ("table", "row", "column", *_HEADS, "why")
+        names = ("table", "row", "column", *self._kind.heads, "why")
         columns = {name: ("text", list(texts)) for name, texts in zip(names, zip(*shown, strict=True), strict=True)}
         return {}, [pack({**columns, "rule": ("text", list(self.choices[start:stop]))} if shown else {})]
 
@@ -147,15 +185,15 @@ class ConflictsView(Mounted):
         self.settle(str(content["rule"]), str(content["scope"]), int(content["place"]))
 
     def answer_preview(self, _content: dict[str, Any]) -> dict[str, Any]:
-        """Returns the static diff of the revert under the chosen rules; commits nothing."""
+        """Returns the static diff under the chosen rules; commits nothing."""
         rules = self.on_conflict
         self._check()
         return {"html": self._preview(rules)}
 
     def answer_apply(self, _content: dict[str, Any]) -> dict[str, Any]:
-        """Runs the revert under the chosen rules."""
+        """Runs it under the chosen rules."""
         if self.state != "open":
-            raise UsageError("This revert has been applied already.")
+            raise UsageError("This has been applied already.")
         rules = self.on_conflict
         self._check()
         made, is_staged = self._run(rules)
@@ -187,19 +225,20 @@ class ConflictsView(Mounted):
 
     def _told(self, made: Snapshot | None, *, is_staged: bool) -> str:
         """Returns the outcome in words."""
+        kind = self._kind
         if made is None and not is_staged:
-            return "Nothing was left to take back, so no snapshot was made."
-        kept = sum(rule == "keep" for rule in self.choices)
-        counts = f"{counted(kept, 'conflict')} kept, {count(len(self.choices) - kept)} reverted"
+            return kind.nothing
+        ours = sum(rule == kind.rules[0][0] for rule in self.choices)
+        counts = f"{counted(ours, 'conflict')} {kind.taken[0]}, {count(len(self.choices) - ours)} {kind.taken[1]}"
         if made is None:
-            return f"Reverted in the open transaction, until COMMIT or ROLLBACK: {counts}."
-        return f"Reverted as snapshot {made.snapshot_id}: {counts}."
+            return f"{kind.done} in the open transaction, until COMMIT or ROLLBACK: {counts}."
+        return f"{kind.done} as snapshot {made.snapshot_id}: {counts}."
 
     def _ipython_display_(self) -> None:
         self._display_to_rewrite()
 
     def still(self) -> str:
-        heads = (heading("table"), heading("row", right=True), *(map(heading, ("column", *_HEADS, "why"))))
+        heads = (heading("table"), heading("row", right=True), *(map(heading, ("column", *self._kind.heads, "why"))))
         rows = []
         for one in self.conflicts[:LIMIT]:
             name, row, column, *three, why = _texts(one)
@@ -207,9 +246,9 @@ class ConflictsView(Mounted):
             cells += [cell(values.NULL if text is None else escape(text)) for text in three]
             rows.append(f"<tr>{''.join(cells)}{cell(escape(why))}</tr>")
         first = f"first {count(LIMIT)} of " if self.total > LIMIT else ""
-        said = (
-            self.outcome or 'nothing is reverted; on_conflict="keep" or "revert" settles them, also by row and column'
-        )
+        (ours, *_), (theirs, *_) = self._kind.rules
+        open_ = f'nothing is written; on_conflict="{ours}" or "{theirs}" settles them, also by row and column'
+        said = self.outcome or open_
         foot = f'<div class="dlk-foot">{first}{counted(self.total, "conflict")} · {escape(said)}</div>'
         title = f'<p><span class="dlk-title">{escape(self.heading)}</span></p>'
         return view(title + scroll(table(heads, rows), "Conflicts") + foot, label=self.heading) + self._result
@@ -247,7 +286,7 @@ def _of_table(name: str, own: Sequence[tuple[Any, str | None]]) -> Any:
 def _texts(conflict: Any) -> tuple[Any, ...]:
     """Returns table, row id, column, the three values and the reason as texts; None for NULL."""
     is_cell = conflict.row_id is not None and conflict.column is not None
-    three = [_text(value, is_cell=is_cell) for value in (conflict.base, conflict.then, conflict.now)]
+    three = [_text(value, is_cell=is_cell) for value in conflict.versions]
     row = "" if conflict.row_id is None else str(conflict.row_id)
     return _clip(conflict.table), row, _clip(conflict.column or ""), *three, _clip(conflict.reason)
 
@@ -310,4 +349,45 @@ def of_revert(
         return html
 
     name = f"snapshot {snapshot}" if isinstance(snapshot, int) else str(snapshot)
-    return ConflictsView(name, error, ask=ask, run=run, preview=preview, shown=shown)
+    title = f"revert of {visible(clip(name, 80))}"
+    return ConflictsView(REVERT, title, error, ask=ask, run=run, preview=preview, shown=shown)
+
+
+def of_merge(session: Any, name: str, message: str | None, error: MergeConflictError) -> ConflictsView:
+    """Returns the view of the conflicts of a branch's merge.
+
+    Args:
+        session: merges into its current lake; *Apply* does nothing in another one.
+        name: the branch's name.
+        message: of the commit; None for the branch's own.
+    """
+    lake = session.current_lake
+
+    def check() -> None:
+        if session.current_lake is not lake:
+            raise UsageError(f"The lake in use is another one now; USE {lake.alias} first.")
+
+    def ask() -> MergeConflictError | None:
+        check()
+        try:
+            session.merge_preview(name)
+        except MergeConflictError as error:
+            return error
+        return None
+
+    def run(rules: OnConflict) -> tuple[Snapshot | None, bool]:
+        check()
+        made: Snapshot | None = session.merge(name, rules, message=message)
+        return made, session.in_transaction
+
+    def preview(rules: OnConflict) -> str:
+        check()
+        html: str = session.merge_preview(name, rules)._repr_html_()
+        return html
+
+    def shown(made: Snapshot) -> str:
+        html: str = session.diff(made.snapshot_id - 1, made.snapshot_id)._repr_html_()
+        return html
+
+    title = f"merge of branch {visible(clip(name, 80))}"
+    return ConflictsView(MERGE, title, error, ask=ask, run=run, preview=preview, shown=shown)

@@ -1,4 +1,4 @@
-"""Conflicts of a revert, settled in a notebook."""
+"""Conflicts of a revert and of a merge, settled in a notebook."""
 
 from __future__ import annotations
 
@@ -77,9 +77,7 @@ def test_conflicts_are_settled_and_applied(lab: Lab, notebook: Page, screenshot:
         assert session.sql("SELECT quantity, place FROM stock ORDER BY item").fetchall() == [
             (0, "shelf 0"), (31, "shelf 1"), (20, "shelf 2"), (30, "shelf 3"), (40, "shelf 4")
         ]  # fmt: skip
-
-
-def test_the_saved_notebook_says_what_became_of_it(lab: Lab, notebook: Page):
+    # the saved notebook says what became of it
     save(notebook)
     html = nbformat.read(lab.files / "conflicts.ipynb", 4).cells[1].outputs[0].data["text/html"]
     assert "Reverted as snapshot 7" in html and "&lt;b onclick" in html and "<b onclick" not in html
@@ -89,3 +87,36 @@ def test_the_saved_notebook_says_what_became_of_it(lab: Lab, notebook: Page):
 def newest(lab: Lab) -> int:
     with dl.connect(f"ducklake:sqlite:{lab.files}/conflicts/lake.sqlite", alias="lake", engine="duckdb") as session:
         return session.current_snapshot().snapshot_id
+
+
+def test_conflicts_of_a_merge(lab: Lab, screenshot: Screenshot) -> None:
+    (lab.files / "merged").mkdir()
+    uri = f"ducklake:sqlite:{lab.files}/merged/lake.sqlite"
+    with dl.connect(uri, alias="lake", engine="duckdb") as session:
+        session.sql("CREATE TABLE stock AS SELECT 'item ' || i AS item, i * 10 AS quantity FROM range(6) r(i)")
+        session.branch("count")
+        session.sql("UPDATE stock SET quantity = 11 WHERE item = 'item 1'; DELETE FROM stock WHERE item = 'item 2'")
+        session.switch("count")
+        session.sql("UPDATE stock SET quantity = quantity + 2 WHERE item IN ('item 1', 'item 2', 'item 3')")
+    setup = SETUP.replace("conflicts/", "merged/")
+    lab.write("merged.ipynb", [setup, "%ducklake merge count"])
+    page = lab.open("merged.ipynb")
+    run_all(page)
+    view = page.locator(".dlk-cf")
+    rows = view.locator(".dlk-g-rows .dlk-g-row")
+    expect(rows).to_have_count(2)
+    expect(view.get_by_role("columnheader")).to_have_text(
+        ["holds", "table", "row", "column", "base", "lake", "branch", "why"]
+    )
+    settle(page)
+    first_paint(page)
+    screenshot(page, "conflicts-merge")
+    rows.filter(has_text="changed on both sides").get_by_role("button", name="theirs").click()
+    rows.filter(has_text="deleted in the lake").get_by_role("button", name="ours").click()
+    status = view.get_by_role("status").first
+    expect(status).to_have_text("2 conflicts · all settled · nothing is written")
+    view.get_by_role("button", name="Apply").click()
+    expect(status).to_have_text("Merged as snapshot 4: 1 conflict as in the lake, 1 as on the branch.")
+    with dl.connect(uri, alias="lake", engine="duckdb") as session:
+        assert session.sql("SELECT quantity FROM stock ORDER BY item").fetchall() == [(0,), (12,), (32,), (40,), (50,)]
+    close(page)

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.widgets.conflicts import ConflictsView, of_revert
+from ducklake_lab.widgets.conflicts import ConflictsView, of_merge, of_revert
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -181,3 +181,29 @@ def test_another_lake_in_use_is_not_reverted(session: dl.Session, tmp_path: Path
     session.use("other.main")
     with pytest.raises(dl.UsageError, match="USE lake first"):
         view.answer_apply({})
+
+
+def test_conflicts_of_a_merge_are_settled(session: dl.Session) -> None:
+    session.branch("fix")
+    session.switch("fix")
+    session.sql("UPDATE t SET v = 'branch' WHERE i IN (3, 4)")
+    session.switch(None)
+    session.sql("UPDATE t SET v = 'lake' WHERE i IN (3, 4)")
+    with pytest.raises(dl.MergeConflictError) as error:
+        session.merge("fix")
+    view = of_merge(session, "fix", None, error.value)
+    assert view.heading == "Conflicts of the merge of branch fix"
+    assert [row[1:7] for row in rows_of(view)] == [
+        ("3", "v", "bad", "lake", "branch", "changed on both sides"),
+        ("4", "v", "v4", "lake", "branch", "changed on both sides"),
+    ]
+    view.settle("theirs", "cell", 1)
+    view.settle("ours", "cell", 0)
+    newest = session.current_snapshot().snapshot_id
+    assert "branch" in view.answer_preview({})["html"]
+    assert session.current_snapshot().snapshot_id == newest
+    view.answer_apply({})
+    assert view.outcome == f"Merged as snapshot {newest + 1}: 1 conflict as in the lake, 1 as on the branch."
+    assert session.sql("SELECT v FROM t WHERE i IN (3, 4) ORDER BY i").fetchall() == [("lake",), ("branch",)]
+    with pytest.raises(dl.UsageError, match="ours or theirs"):
+        view.settle("keep", "all")

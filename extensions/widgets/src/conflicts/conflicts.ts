@@ -1,4 +1,4 @@
-/** Conflicts of a revert: three values side by side, and what holds of each. Nothing is written before Apply. */
+/** Conflicts of a revert or a merge: three values side by side, and what holds. Nothing is written before Apply. */
 
 import { ArrowStream, known } from '../arrow/arrow-stream';
 import { ColumnWidths } from '../grid/column-widths';
@@ -11,11 +11,15 @@ import type { Model, MountedState } from '../kit/model';
 import { mounted } from '../kit/mounted';
 import './conflicts.css';
 
-type Rule = 'keep' | 'revert';
+/** A rule, what its button says, and the place of the value that it takes among the three. */
+type Rule = [name: string, title: string, place: number];
 
 /** The traits of `ConflictsView` in Python. */
 interface ConflictsState extends MountedState {
   heading: string;
+  /** Names of the three values. */
+  heads: string[];
+  rules: Rule[];
   /** Number of the listed conflicts. */
   passing: number;
   /** Number of all conflicts. */
@@ -23,7 +27,7 @@ interface ConflictsState extends MountedState {
   unsettled: number;
   look: number;
   state: 'open' | 'settled';
-  /** What became of the revert; empty while it is open. */
+  /** What became of it; empty while it is open. */
   outcome: string;
 }
 
@@ -31,17 +35,12 @@ interface Conflict {
   table: string;
   row: string;
   column: string;
-  /** The values before the snapshot, then, and now; null for NULL. */
+  /** The three values; null for NULL. */
   values: (string | null)[];
   why: string;
-  rule: Rule | null;
+  rule: string | null;
 }
 
-const HEADS = ['holds', 'table', 'row', 'column', 'before', 'then', 'now', 'why'];
-const RULES: [Rule, string][] = [
-  ['keep', "keep today's value"],
-  ['revert', 'revert to the value before']
-];
 const SCOPES: [string, string][] = [
   ['row', 'this row'],
   ['column', 'this column'],
@@ -65,9 +64,7 @@ class Conflicts extends Browsing<ConflictsState> {
     { 'aria-label': 'Conflicts to settle' },
     ...SCOPES.map(([value, name]) => element('option', { value, selected: value === 'all' }, name))
   );
-  private readonly many = RULES.map(([rule, title]) =>
-    element('button', { type: 'button', title, onclick: () => this.settle(rule, this.scope.value) }, rule)
-  );
+  private readonly many: HTMLButtonElement[];
   private readonly preview = element('button', { type: 'button', onclick: () => this.end('preview') }, 'Preview');
   private readonly apply = element(
     'button',
@@ -86,8 +83,16 @@ class Conflicts extends Browsing<ConflictsState> {
     onError: error => this.fail(error)
   });
 
+  private readonly heads: string[];
+
   constructor(model: Model<ConflictsState>, host: HTMLElement, still: HTMLElement[]) {
     super(model);
+    this.heads = ['holds', 'table', 'row', 'column', ...model.get('heads'), 'why'];
+    this.many = model
+      .get('rules')
+      .map(([rule, title]) =>
+        element('button', { type: 'button', title, onclick: () => this.settle(rule, this.scope.value) }, rule)
+      );
     for (const node of still) node.style.display = 'none';
     this.root = element(
       'div',
@@ -111,8 +116,8 @@ class Conflicts extends Browsing<ConflictsState> {
       'change:look': () => this.reload(),
       'change:state': () => this.report()
     });
-    this.widths.fit(HEADS.map(key => ({ key, content: element('b', {}, key), canCut: false, around: SLACK })));
-    this.grid.setColumns(HEADS.map(name => ({ name, right: name === 'row' })));
+    this.widths.fit(this.heads.map(key => ({ key, content: element('b', {}, key), canCut: false, around: SLACK })));
+    this.grid.setColumns(this.heads.map(name => ({ name, right: name === 'row' })));
     this.lay();
     this.grid.reset(model.get('passing'));
     this.report();
@@ -129,7 +134,7 @@ class Conflicts extends Browsing<ConflictsState> {
     const stream = new ArrowStream(buffers[0]);
     if (!stream.length) return [];
     const [tables, rows, columns, why] = ['table', 'row', 'column', 'why'].map(name => known(stream.texts(name)));
-    const values = ['before', 'then', 'now'].map(name => stream.texts(name));
+    const values = this.model.get('heads').map(name => stream.texts(name));
     const rules = stream.texts('rule');
     return tables.map((table, at) => ({
       table,
@@ -137,13 +142,13 @@ class Conflicts extends Browsing<ConflictsState> {
       column: columns[at],
       values: values.map(list => list[at]),
       why: why[at],
-      rule: rules[at] as Rule | null
+      rule: rules[at]
     }));
   }
 
   private contents(conflict: Conflict, at: number): (Child | Child[])[] {
     const isOpen = this.model.get('state') === 'open';
-    const buttons = RULES.map(([rule, title]) =>
+    const buttons = this.model.get('rules').map(([rule, title]) =>
       element(
         'button',
         {
@@ -160,16 +165,19 @@ class Conflicts extends Browsing<ConflictsState> {
   }
 
   private texts({ table, row, column, values, why, rule }: Conflict): Child[] {
-    const [before, then, now] = values.map(value => value ?? nullMark());
-    const held = (value: Child, isHeld: boolean) => (isHeld ? element('ins', {}, value) : value);
-    return [table, row, column, held(before, rule === 'revert'), then, held(now, rule === 'keep'), why];
+    const taken = this.model.get('rules').find(([name]) => name === rule)?.[2];
+    const shown = values.map((value, at) => {
+      const content = value ?? nullMark();
+      return at === taken ? element('ins', {}, content) : content;
+    });
+    return [table, row, column, ...shown, why];
   }
 
   /** Make columns wider where values have no room. */
   private widen(rows: Conflict[]): void {
     const contents = rows.flatMap(row =>
       this.texts(row).map((content, at) => ({
-        key: HEADS[at + 1],
+        key: this.heads[at + 1],
         content: element('b', {}, content),
         canCut: true,
         around: SLACK
@@ -179,7 +187,7 @@ class Conflicts extends Browsing<ConflictsState> {
   }
 
   private lay(): void {
-    this.grid.setWidths([BUTTONS, ...HEADS.slice(1).map(name => this.widths.of(name))]);
+    this.grid.setWidths([BUTTONS, ...this.heads.slice(1).map(name => this.widths.of(name))]);
   }
 
   private reload(): void {
@@ -187,7 +195,7 @@ class Conflicts extends Browsing<ConflictsState> {
     this.report();
   }
 
-  private async settle(rule: Rule, scope: string, place = Math.max(0, this.grid.cursor)): Promise<void> {
+  private async settle(rule: string, scope: string, place = Math.max(0, this.grid.cursor)): Promise<void> {
     this.problem.textContent = '';
     this.result.replaceChildren();
     try {
