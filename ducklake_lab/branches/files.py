@@ -121,7 +121,9 @@ def take_over_folders(target: sa.Connection, source_path: str, target_path: str)
     schemas: dict[int, Folders] = {}
     for schema_id, path, is_relative in target.execute(sa.select(s.c.schema_id, s.c.path, s.c.path_is_relative)).all():
         own = path if is_relative else f"schema_{schema_id}/"
-        schemas[schema_id] = Folders(paths.resolve(source_path, path, is_relative), _below(target_path + own, target_path))
+        schemas[schema_id] = Folders(
+            paths.resolve(source_path, path, is_relative), _below(target_path + own, target_path)
+        )
         if not is_relative:
             target.execute(s.update().where(s.c.schema_id == schema_id).values(path=own, path_is_relative=True))
     tables: dict[int, Folders] = {}

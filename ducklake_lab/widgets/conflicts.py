@@ -77,7 +77,7 @@ class ConflictsView(Mounted):
 
     heading = traitlets.Unicode().tag(sync=True)
     heads = traitlets.List(traitlets.Unicode()).tag(sync=True)
-    rules = traitlets.List().tag(sync=True)
+    rules: traitlets.List[list[object]] = traitlets.List().tag(sync=True)
     passing = traitlets.Int(0).tag(sync=True)
     total = traitlets.Int(0).tag(sync=True)
     unsettled = traitlets.Int(0).tag(sync=True)

@@ -286,6 +286,16 @@ def test_paths_out_of_the_data_path_are_refused(tmp_path: Path) -> None:
         assert not list(tmp_path.rglob("away.parquet"))
 
 
+@pytest.mark.parametrize("table", ["table", "schema"])
+def test_folders_out_of_the_data_path_are_refused(tmp_path: Path, table: str) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", alias="lake") as session:
+        session.sql("CREATE TABLE t (i INTEGER)")
+        session.sql(f"UPDATE __ducklake_metadata_lake.ducklake_{table} SET path = '../../../away/'")
+        with pytest.raises(CatalogError, match="outside of the data path"):
+            session.branch("fix")
+        assert not list(tmp_path.rglob("away"))
+
+
 def test_a_file_with_a_hash_in_its_name_is_a_lake(tmp_path: Path) -> None:
     with dl.connect(f"ducklake:{tmp_path}/lake.ducklake"):
         pass
