@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,12 @@ import ducklake_lab as dl
 from ducklake_lab.cli import main
 
 needs_mcp = pytest.mark.skipif("not __import__('importlib.util').util.find_spec('mcp')", reason="mcp is not installed")
+
+
+def _run(work: Coroutine[Any, Any, Any]) -> Any:
+    """Run in a thread of its own: Playwright keeps a loop in that of the tests."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
 
 
 @pytest.fixture
@@ -53,7 +61,7 @@ def test_a_client_works_over_standard_input(lake: Path) -> None:
             )
             return [tools, *[await client.call_tool(name, {"sql": sql}) for name, sql in asked]]
 
-    tools, counted, refused, changed = asyncio.run(talk())
+    tools, counted, refused, changed = _run(talk())
     assert tools == ["list_tables", "describe", "query", "history", "diff", "change", "ask_review"]
     assert counted.structured_content["rows"] == [["20"]]
     assert refused.is_error and "This door refuses the statement" in refused.content[0].text
@@ -91,5 +99,5 @@ def test_http_asks_for_the_token_and_its_own_address(headers: dict[str, str], st
             sent.append(message["status"])
 
     scope = {"type": "http", "headers": [(k.encode(), v.encode()) for k, v in headers.items()]}
-    asyncio.run(guarded(app, 9, "right")(scope, None, send))  # type: ignore[arg-type]
+    _run(guarded(app, 9, "right")(scope, None, send))  # type: ignore[arg-type]
     assert sent == [status]
