@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from ducklake_lab.branches.branch import Branch
 from ducklake_lab.branches.making import open_branch
@@ -10,6 +10,7 @@ from ducklake_lab.branches.merge import BranchMerge
 from ducklake_lab.branches.picking import Pick
 from ducklake_lab.branches.rebasing import rebased
 from ducklake_lab.branches.review import Review, review_branch
+from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.diff.lake import LakeDiff, diff_open
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import CommitUnknownError, TransactionError, UnsupportedFeatureError, UsageError
@@ -63,23 +64,14 @@ class Merging:
             raise UnsupportedFeatureError(
                 "A merge that keeps the branch's snapshots apart is not supported; leave squash out."
             )
-        transactions = self._transactions
-        lake = self._lakes.get()
 
-        def run() -> Snapshot | None:
-            transactions.check_usable()
-            with self._lakes.statement(), open_branch(lake, name) as (opened, branch):
-                with transactions.writing(lake) as transaction:
-                    transaction.is_one_statement = not self._lakes.in_transaction
-                    merge = BranchMerge(transaction, opened, branch, self._engine)
-                    merge.run(on_conflict)
-                    merge.note()
-                    if transaction.has_changes:
-                        default = transaction.message or _message(branch, merge)
-                        transaction.message = default if message is None else message or None
-                return transaction.snapshot
+        def work(transaction: Transaction, opened: Lake, branch: Branch) -> str:
+            merge = BranchMerge(transaction, opened, branch, self._engine)
+            merge.run(on_conflict)
+            merge.note()
+            return _message(branch, merge)
 
-        return until_committed(transactions, run, reads=True)
+        return self._bring(name, work, message)
 
     def merge_preview(self, name: str, on_conflict: OnConflict = None) -> LakeDiff:
         """Returns what `merge` with these arguments would change in the current lake; commits nothing.
@@ -122,6 +114,22 @@ class Merging:
         """
         if snapshot is None and rows is None:
             raise UsageError("cherry_pick takes a snapshot of the branch, rows by table, or both; merge brings all.")
+
+        def work(transaction: Transaction, opened: Lake, branch: Branch) -> str:
+            Pick(transaction, opened, branch, self._engine, snapshot).run(rows, on_conflict)
+            what = "rows" if snapshot is None else f"snapshot {snapshot}"
+            return f"pick of {what} of branch {branch.name}"
+
+        return self._bring(name, work, message)
+
+    def _bring(
+        self, name: str, work: Callable[[Transaction, Lake, Branch], str], message: str | None
+    ) -> Snapshot | None:
+        """Commits, or stages in the open transaction, changes of a branch.
+
+        Args:
+            work: stages them, given the opened branch; returns the message of a commit that was given none.
+        """
         transactions = self._transactions
         lake = self._lakes.get()
 
@@ -130,10 +138,9 @@ class Merging:
             with self._lakes.statement(), open_branch(lake, name) as (opened, branch):
                 with transactions.writing(lake) as transaction:
                     transaction.is_one_statement = not self._lakes.in_transaction
-                    Pick(transaction, opened, branch, self._engine, snapshot).run(rows, on_conflict)
+                    default = work(transaction, opened, branch)
                     if transaction.has_changes:
-                        what = f"snapshot {snapshot} of branch {branch.name}" if snapshot is not None else None
-                        default = transaction.message or f"pick of {what or f'rows of branch {branch.name}'}"
+                        default = transaction.message or default
                         transaction.message = default if message is None else message or None
                 return transaction.snapshot
 

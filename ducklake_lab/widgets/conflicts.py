@@ -319,38 +319,16 @@ def of_revert(
         choice: the arguments of `session.revert` beside rules and message.
         message: of the commit.
     """
-    lake = session.current_lake
     given = {name: value for name, value in choice.items() if name != "on_conflict"}
-
-    def check() -> None:
-        if session.current_lake is not lake:
-            raise UsageError(f"The lake in use is another one now; USE {lake.alias} first.")
-
-    def ask() -> RevertConflictError | None:
-        check()
-        try:
-            session.revert_preview(snapshot, **given)
-        except RevertConflictError as error:
-            return error
-        return None
-
-    def run(rules: OnConflict) -> tuple[Snapshot | None, bool]:
-        check()
-        made: Snapshot | None = session.revert(snapshot, **given, on_conflict=rules, message=message)
-        return made, session.in_transaction
-
-    def preview(rules: OnConflict) -> str:
-        check()
-        html: str = session.revert_preview(snapshot, **given, on_conflict=rules)._repr_html_()
-        return html
-
-    def shown(made: Snapshot) -> str:
-        html: str = session.diff(made.snapshot_id - 1, made.snapshot_id)._repr_html_()
-        return html
-
     name = f"snapshot {snapshot}" if isinstance(snapshot, int) else str(snapshot)
-    title = f"revert of {visible(clip(name, 80))}"
-    return ConflictsView(REVERT, title, error, ask=ask, run=run, preview=preview, shown=shown)
+    return _view(
+        session,
+        REVERT,
+        f"revert of {visible(clip(name, 80))}",
+        error,
+        preview=lambda rules: session.revert_preview(snapshot, **given, on_conflict=rules),
+        run=lambda rules: session.revert(snapshot, **given, on_conflict=rules, message=message),
+    )
 
 
 def of_merge(session: Any, name: str, message: str | None, error: MergeConflictError) -> ConflictsView:
@@ -361,6 +339,31 @@ def of_merge(session: Any, name: str, message: str | None, error: MergeConflictE
         name: the branch's name.
         message: of the commit; None for the branch's own.
     """
+    return _view(
+        session,
+        MERGE,
+        f"merge of branch {visible(clip(name, 80))}",
+        error,
+        preview=lambda rules: session.merge_preview(name, rules),
+        run=lambda rules: session.merge(name, rules, message=message),
+    )
+
+
+def _view(
+    session: Any,
+    kind: Kind,
+    title: str,
+    error: MergeConflictError,
+    *,
+    preview: Callable[[OnConflict], Any],
+    run: Callable[[OnConflict], Snapshot | None],
+) -> ConflictsView:
+    """Returns the view of conflicts.
+
+    Args:
+        preview: returns the diff under some rules; commits nothing.
+        run: commits under some rules, or stages in the open transaction.
+    """
     lake = session.current_lake
 
     def check() -> None:
@@ -370,24 +373,20 @@ def of_merge(session: Any, name: str, message: str | None, error: MergeConflictE
     def ask() -> MergeConflictError | None:
         check()
         try:
-            session.merge_preview(name)
+            preview(None)
         except MergeConflictError as error:
             return error
         return None
 
-    def run(rules: OnConflict) -> tuple[Snapshot | None, bool]:
+    def applied(rules: OnConflict) -> tuple[Snapshot | None, bool]:
         check()
-        made: Snapshot | None = session.merge(name, rules, message=message)
-        return made, session.in_transaction
+        return run(rules), session.in_transaction
 
-    def preview(rules: OnConflict) -> str:
+    def previewed(rules: OnConflict) -> str:
         check()
-        html: str = session.merge_preview(name, rules)._repr_html_()
-        return html
+        return str(preview(rules)._repr_html_())
 
     def shown(made: Snapshot) -> str:
-        html: str = session.diff(made.snapshot_id - 1, made.snapshot_id)._repr_html_()
-        return html
+        return str(session.diff(made.snapshot_id - 1, made.snapshot_id)._repr_html_())
 
-    title = f"merge of branch {visible(clip(name, 80))}"
-    return ConflictsView(MERGE, title, error, ask=ask, run=run, preview=preview, shown=shown)
+    return ConflictsView(kind, title, error, ask=ask, run=applied, preview=previewed, shown=shown)
