@@ -25,7 +25,7 @@ from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
 from ducklake_lab.merging import versions
 from ducklake_lab.merging.conflicts import TableRules, Unsettled, Words
 from ducklake_lab.merging.definitions import Definition
-from ducklake_lab.merging.sides import Pair, RowIds, Version
+from ducklake_lab.merging.sides import Change, Pair, RowIds, Version
 from ducklake_lab.merging.taking_over import Arrival, take_over, whole_files
 from ducklake_lab.merging.versions import Places, Versions
 from ducklake_lab.model.entries import Column, Table
@@ -61,32 +61,6 @@ class Operations:
 
     def count(self, *kinds: str) -> int:
         return sum(self.counts.get(kind, 0) for kind in kinds)
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """The rows that theirs changed.
-
-    Attributes:
-        plan: leads from the earlier of both states to the later one.
-        forward: theirs is the later state.
-    """
-
-    plan: ChangePlan
-    forward: bool
-
-    @property
-    def base_files(self) -> set[int]:
-        """The ids of the files that hold rows of the base."""
-        plan = self.plan
-        files = [*plan.removed.files, *(rows.after for rows in plan.deleted)] if self.forward else plan.inserted.files
-        return {file.data_file.data_file_id for file in files}
-
-    def theirs(self, spark: SparkSession | None) -> Rows:
-        return changes.added(self.plan, spark) if self.forward else changes.removed(self.plan, spark)
-
-    def base(self, spark: SparkSession | None) -> Rows:
-        return changes.removed(self.plan, spark) if self.forward else changes.added(self.plan, spark)
 
 
 class RowChanges:
@@ -196,7 +170,7 @@ class RowChanges:
             spark: SparkSession | None = None
             if not self._is_here(change.files, rows_to_read(change)):
                 spark = stack.enter_context(self._on_spark(places.columns))
-            removed, moved = self._sides(_Change(change, forward=False), places, spark, None)
+            removed, moved = self._sides(Change(change, forward=False), places, spark, None)
             made = self._kept(versions.carried(removed, moved, places))
             return Operations(made, made.counts(versions.OPERATION), today)
 
@@ -268,15 +242,15 @@ class RowChanges:
             self._plans[key] = version, plan
         return self._plans[key][1]
 
-    def _change(self, theirs: Pair, columns: Sequence[Column]) -> _Change:
+    def _change(self, theirs: Pair, columns: Sequence[Column]) -> Change:
         """The change of a side, from base to tip."""
         base, tip = (self._plan(version, columns) for version in (theirs.base, theirs.tip))
         forward = theirs.base.state.snapshot.snapshot_id <= theirs.tip.state.snapshot.snapshot_id
-        return _Change(compare(base, tip) if forward else compare(tip, base), forward)
+        return Change(compare(base, tip) if forward else compare(tip, base), forward)
 
     def _without_whole_files(
-        self, change: _Change, tip: Version, merged: Table, ids: RowIds
-    ) -> tuple[_Change, Sequence[Arrival]]:
+        self, change: Change, tip: Version, merged: Table, ids: RowIds
+    ) -> tuple[Change, Sequence[Arrival]]:
         """The change without new files that are taken over as they are, and these."""
         inserted = change.plan.inserted
         if not change.forward or not ids.columns.are_same or ids.first_new is None:
@@ -288,7 +262,7 @@ class RowChanges:
         left = tuple(file for file in inserted.files if file.data_file.data_file_id not in taken)
         return replace(change, plan=replace(change.plan, inserted=replace(inserted, files=left))), found
 
-    def _is_placed(self, change: _Change, theirs: Pair, ours: Pair, places: Places, ids: RowIds) -> bool:
+    def _is_placed(self, change: Change, theirs: Pair, ours: Pair, places: Places, ids: RowIds) -> bool:
         """Whether the changed rows of the base are in the same files on both sides: merges and flushes rewrite history."""
         first = ours.base.state.snapshot.next_file_id
         base = self._plan(ours.base, places.columns)
@@ -298,7 +272,7 @@ class RowChanges:
         same_rows = pc.all(pc.is_in(inlined, value_set=own)).as_py() is not False
         return same_rows and all(number < first and number in files for number in change.base_files)
 
-    def _since_base(self, ours: Pair, places: Places, ids: RowIds, change: _Change, today: ScanPlan) -> ChangePlan:
+    def _since_base(self, ours: Pair, places: Places, ids: RowIds, change: Change, today: ScanPlan) -> ChangePlan:
         """The rows that left the places of the base, and those in other places of ours."""
         if not ids.placed:
             return ChangePlan(today, replace(today, files=(), inlined=None), ())
@@ -368,7 +342,7 @@ class RowChanges:
             yield spark
 
     def _sides(
-        self, change: _Change, places: Places, spark: SparkSession | None, wanted: Rows | None
+        self, change: Change, places: Places, spark: SparkSession | None, wanted: Rows | None
     ) -> tuple[Rows, Rows]:
         """The changed rows of theirs, and of the base."""
 

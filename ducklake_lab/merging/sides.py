@@ -1,14 +1,21 @@
-"""One table on the two sides of a merge: where both began, as each has it, and whether their ids agree."""
+"""One table on the two sides of a merge: where both began, as each has it, what changed, and whether their ids agree."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.engine import changes
+from ducklake_lab.engine.rows import Rows
 from ducklake_lab.merging.column_ids import ColumnIds
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.staged import StagedData
 from ducklake_lab.model.state import CatalogState
+from ducklake_lab.scan.plan import ChangePlan
+
+if TYPE_CHECKING:
+    from ducklake_lab.spark.library import SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +58,29 @@ class RowIds:
     columns: ColumnIds = field(default_factory=ColumnIds)
     first_new: int | None = None
     placed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The rows that theirs changed.
+
+    Attributes:
+        plan: leads from the earlier of both states to the later one.
+        forward: theirs is the later state.
+    """
+
+    plan: ChangePlan
+    forward: bool
+
+    @property
+    def base_files(self) -> set[int]:
+        """The ids of the files that hold rows of the base."""
+        plan = self.plan
+        files = [*plan.removed.files, *(rows.after for rows in plan.deleted)] if self.forward else plan.inserted.files
+        return {file.data_file.data_file_id for file in files}
+
+    def theirs(self, spark: SparkSession | None) -> Rows:
+        return changes.added(self.plan, spark) if self.forward else changes.removed(self.plan, spark)
+
+    def base(self, spark: SparkSession | None) -> Rows:
+        return changes.removed(self.plan, spark) if self.forward else changes.added(self.plan, spark)

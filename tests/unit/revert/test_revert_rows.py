@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.revert.revert import Revert
+from ducklake_lab.merging.merge import Merge
 
 pytestmark = pytest.mark.sampled(3)
 
@@ -351,10 +351,10 @@ def test_a_commit_in_between_makes_it_run_again(
     """Another client deletes from the same file before the commit: what it deleted stays deleted."""
     session.sql("UPDATE t SET v = 'then' WHERE i < 40")
     changed = newest(session)
-    stage, done = Revert._stage, []
+    stage, done = Merge.stage, []
 
-    def staged(self: Revert, plan: Any) -> None:
-        stage(self, plan)
+    def staged(self: Merge, bring: Any) -> None:
+        stage(self, bring)
         if not done:
             done.append(True)
             session._lakes.release()
@@ -362,7 +362,7 @@ def test_a_commit_in_between_makes_it_run_again(
                 other.sql("DELETE FROM t WHERE i = 45")
                 other.sql("INSERT INTO t VALUES (300, 'late', 0)")
 
-    monkeypatch.setattr(Revert, "_stage", staged)
+    monkeypatch.setattr(Merge, "stage", staged)
     session.revert(changed)
     assert session.sql("SELECT max(i), count(*) FROM t").fetchall() == [(300, 53)]
     assert session.sql("SELECT count(*) FROM t WHERE v = 'then' OR i = 45").fetchall() == [(0,)]
