@@ -27,6 +27,18 @@ def comments(connection: sa.Connection, snapshot_id: int) -> dict[int, str | Non
     return dict(connection.execute(query).all())
 
 
+def table_tags(connection: sa.Connection, snapshot_id: int, prefix: str) -> dict[tuple[int, str], str]:
+    """The tags of tables and views whose keys begin with a prefix, by id and key; comments are tags too.
+
+    See https://ducklake.select/docs/stable/specification/tables/ducklake_tag.
+    """
+    key = t.tag.c.key
+    query = sa.select(t.tag.c.object_id, key, t.tag.c.value).where(
+        visible(t.tag, snapshot_id), key.startswith(prefix, autoescape=True), t.tag.c.value.is_not(None)
+    )
+    return {(object_id, name): value for object_id, name, value in connection.execute(query)}
+
+
 def column_comments(connection: sa.Connection, snapshot_id: int) -> dict[tuple[int, int], str | None]:
     """The comments of columns, by table and column id."""
     c = t.column_tag

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined
+from ducklake_lab.catalog import attachments, inlined
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.cache import CachedCatalog
 from ducklake_lab.catalog.lake import Lake
@@ -184,6 +184,18 @@ def _check_options(transaction: Transaction, connection: sa.Connection) -> None:
             )
 
 
+def _check_tags(transaction: Transaction, connection: sa.Connection, latest: Snapshot) -> None:
+    """Raises TransactionConflictError where another commit changed a tag that this one read or sets."""
+    for (table_id, key), value in transaction.needed_tags.items():
+        now = attachments.table_tags(connection, latest.snapshot_id, key)
+        if now.get((table_id, key)) != value:
+            name = transaction.base.tables[table_id].name
+            raise TransactionConflictError(
+                f'Transaction conflict: another commit changed the tag "{key}" of the table {name}. '
+                "Nothing was written; run the transaction again."
+            )
+
+
 def _check_batch(transaction: Transaction, connection: sa.Connection) -> None:
     if transaction.batch is not None:
         batches.check_not_committed(connection, transaction.batch)
@@ -200,6 +212,7 @@ def _try(transaction: Transaction, *, queue: bool) -> Snapshot | None:
             changes = own_changes(transaction)
             if latest.snapshot_id != transaction.base.snapshot.snapshot_id:
                 _check_conflicts(transaction, changes, connection)
+                _check_tags(transaction, connection, latest)
             if not any(own.noted for own in changes):
                 return None
             writer = CommitWriter(transaction, connection, latest, changes)

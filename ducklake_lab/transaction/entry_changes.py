@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from ducklake_lab.catalog import paths
+from ducklake_lab.catalog import attachments, paths
 from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.catalog.cache import CachedCatalog
 from ducklake_lab.catalog.lake import Lake
@@ -47,6 +47,8 @@ class EntryChanges:
         options: those that apply, its own included.
         new_options: options it sets, or with None takes away; they belong to no snapshot.
         needed_options: options of the lake that its commit needs as they are here; None for one that is not set.
+        new_tags: tags of tables that it sets, or with None takes away, by table id and key.
+        needed_tags: tags that its commit needs as they are here, by table id and key; None for one that is not set.
         altered: tables and views of its own making that it altered, by id: `changes_made` says so.
         former_names: the earlier names of tables and views that it made, oldest first, by id.
     """
@@ -73,6 +75,8 @@ class EntryChanges:
         self.options = lake.options_of(self.option_rows)
         self.new_options: dict[tuple[Scope, str], str | None] = {}
         self.needed_options: dict[str, str | None] = {}
+        self.new_tags: dict[tuple[int, str], str | None] = {}
+        self.needed_tags: dict[tuple[int, str], str | None] = {}
         self.state = self.base
         self.data: dict[int, StagedData] = {}
         self.altered: set[int] = set()
@@ -100,6 +104,23 @@ class EntryChanges:
         if value is not None:
             values[*scope, key] = value
         self.options = replace(self.options, values=values)
+
+    def tag(self, table: Table, key: str) -> str | None:
+        """Return a tag of a table as the transaction sees it, or None; its commit needs the tag unchanged."""
+        place = (table.table_id, key)
+        if place not in self.needed_tags and self.is_committed(table):
+            with self.lake.connect() as connection:
+                tags = attachments.table_tags(connection, self.base.snapshot.snapshot_id, key)
+            self.needed_tags[place] = tags.get(place)
+        return self.new_tags[place] if place in self.new_tags else self.needed_tags.get(place)
+
+    def set_tag(self, table: Table, key: str, value: str | None) -> None:
+        """Set a tag of a table, or with None take it away; other clients keep it and ignore it.
+
+        A tag belongs to a snapshot as rows do: it is read as of any snapshot, and makes no new schema version.
+        """
+        if self.tag(table, key) != value:
+            self.new_tags[table.table_id, key] = value
 
     def create_schema(self, name: str) -> Schema:
         """Adds a schema; of a nested one the name is its path, see `schema_path`."""

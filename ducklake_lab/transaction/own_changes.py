@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from ducklake_lab.model.changes import Change
@@ -30,9 +30,17 @@ class OwnChange:
 def own_changes(transaction: Transaction) -> tuple[OwnChange, ...]:
     """The changes of a transaction; those of one kind in the order in which the reference notes them."""
     of_rows = [change for table_id, staged in sorted(transaction.data.items()) for change in _of_rows(table_id, staged)]
-    if not transaction.state.differs_from(transaction.base):
-        return tuple(of_rows)
-    return (*_dropped(transaction), *_created(transaction), *of_rows)
+    if transaction.state.differs_from(transaction.base):
+        of_rows = [*_dropped(transaction), *_created(transaction), *of_rows]
+    return (*of_rows, *_tagged(transaction, of_rows))
+
+
+def _tagged(transaction: Transaction, changes: Iterable[OwnChange]) -> Iterator[OwnChange]:
+    """Yield tables whose tags alone change: `changes_made` says that they are altered."""
+    named = {own.change.value for own in changes if own.noted}
+    for table_id in sorted({table_id for table_id, _ in transaction.new_tags}):
+        if table_id < LOCAL_ID_START and table_id in transaction.state.tables and table_id not in named:
+            yield OwnChange(Change("altered_table", table_id))
 
 
 def _dropped(transaction: Transaction) -> Iterator[OwnChange]:

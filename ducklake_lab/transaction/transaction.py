@@ -79,7 +79,7 @@ class Transaction(EntryChanges):
 
     @property
     def has_changes(self) -> bool:
-        return self.state is not self.base or any(self.data.values())
+        return self.state is not self.base or bool(self.new_tags) or any(self.data.values())
 
     def staged(self, table: Table) -> StagedData:
         return self.data.setdefault(table.table_id, StagedData())
@@ -295,6 +295,7 @@ class Transaction(EntryChanges):
         self.is_rolled_back = True
         Storage().discard(self.written_paths())
         self.data.clear()
+        self.new_tags.clear()
         self.expired.clear()
         self.drops_superseded = False
         self._discarded.clear()

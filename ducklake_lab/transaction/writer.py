@@ -49,6 +49,7 @@ class CommitWriter:
         if tx.state.differs_from(tx.base):
             self._ids.schema_version += 1
             EntryWriter(tx, self._metadata, self._ids, self._ids.schema_version).write()
+        self._write_tags()
         rows = RowWriter(tx, self._metadata, self._latest, self._ids)
         # the order in which the reference hands out ids: committed tables first
         data = sorted(tx.data.items())
@@ -67,6 +68,16 @@ class CommitWriter:
         snapshot = self._write_snapshot()
         self._metadata.flush(last=True)
         return snapshot
+
+    def _write_tags(self) -> None:
+        tag = t.tag
+        for (table_id, key), value in self._tx.new_tags.items():
+            if table_id not in self._tx.state.tables:
+                continue
+            object_id = self._ids.known(table_id)
+            self._metadata.end(tag, sa.and_(tag.c.object_id == object_id, tag.c.key == key))
+            if value is not None:
+                self._metadata.insert(tag, object_id=object_id, begin_snapshot=self.snapshot_id, key=key, value=value)
 
     def _write_compactions(self, rows: RowWriter) -> None:
         compacted = {i: staged for i, staged in self._tx.data.items() if staged.compactions}
