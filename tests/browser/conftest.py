@@ -13,7 +13,7 @@ from tests.browser.lab import ARGUMENTS, Lab, Screenshot, themes
 from tests.installed import Installed
 
 # a kernel that starts beside others takes its time
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=120_000)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -168,7 +168,7 @@ class Lab:
     def _new_window(self, place: str, theme: Theme) -> Page:
         self.theme(theme)
         context = self._browser.new_context(viewport=_SIZE, color_scheme=theme)
-        context.set_default_timeout(30_000)
+        context.set_default_timeout(120_000)
         context.on("request", lambda request: self._note(request.url))
         page = context.new_page()
         page.on("websocket", lambda socket: self._note(socket.url))
