@@ -200,7 +200,8 @@ def run_all(page: Page, timeout: float = 120) -> None:
             const panel = [...shell.widgets('main')].find(widget => widget.context && widget.isVisible);
             if (panel) shell.activateById(panel.id);
             return false;
-        }"""
+        }""",
+        polling=100,
     )
     # The commands do nothing, and say nothing, before the kernel has answered.
     page.evaluate(
@@ -218,6 +219,7 @@ def run_all(page: Page, timeout: float = 120) -> None:
             return prompts.some(text => /\\d/.test(text)) && !prompts.some(text => text.includes('*'));
         }""",
         timeout=timeout * 1000,
+        polling=100,
     )
 
 

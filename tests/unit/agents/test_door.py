@@ -135,6 +135,7 @@ def _asked(prepared: Prepared, door: Door, text: str) -> str:
     return "\n".join(answers)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("text", [*READS, *CHANGES])
 def test_a_hostile_request_reaches_nothing(text: str, hostile: tuple[Prepared, Door], tmp_path: Path) -> None:
     prepared, door = hostile
