@@ -157,6 +157,18 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         runtime.stop(session)
 
 
+@pytest.fixture(autouse=True)
+def _spark_is_active(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Makes the test's session the active one: PySpark leaves the one that made a DataFrame of local rows last."""
+    if "spark" not in request.fixturenames:
+        yield
+        return
+    from ducklake_lab.spark import runtime
+
+    with runtime.acting(request.getfixturevalue("spark")):
+        yield
+
+
 @pytest.fixture(scope="session")
 def spark_jar() -> None:
     """Builds the jar of the Spark catalog; skips where there is no JDK, except in CI, which has to have one."""
