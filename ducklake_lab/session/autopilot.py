@@ -61,7 +61,7 @@ class Autopilot:
         lake = self._lakes.get()
         own, pieces = self._planned(lake, dict(policy or {}), only_enabled=only_enabled)
         if dry_run:
-            rows = [(one.name, one.step, len(one.files), one.read_bytes, one.gain) for one in pieces]
+            rows: list[tuple[object, ...]] = [_facts(one, one.gain) for one in pieces]
             note = "nothing has changed yet" if rows else "nothing to do"
             return Listing(f"Autopilot of {lake.alias}", COLUMNS, rows, noun="piece", note=note, units=UNITS)
         if self._lakes.in_transaction:
@@ -179,10 +179,12 @@ OF_RECEIPTS = ("outcome", "snapshot", "seconds")
 
 
 def _row(receipt: Receipt) -> tuple[object, ...]:
-    piece = receipt.piece
-    effect = piece.gain if receipt.reason is None else receipt.reason
-    facts = (piece.name, piece.step, len(piece.files), piece.read_bytes, effect)
+    facts = _facts(receipt.piece, receipt.piece.gain if receipt.reason is None else receipt.reason)
     return (*facts, receipt.outcome, receipt.snapshot, round(receipt.seconds, 3))
+
+
+def _facts(piece: Piece, effect: str) -> tuple[object, ...]:
+    return piece.name, piece.step, len(piece.files), piece.read_bytes, effect
 
 
 def _table(transaction: Transaction, table_id: int) -> Table | None:
