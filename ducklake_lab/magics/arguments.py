@@ -135,6 +135,14 @@ def parsers() -> dict[str, Parser]:
     maintain = add("maintain", "what would mend small files and deletions; --apply runs it")
     maintain.add_argument("table", metavar="TABLE", nargs="?", help="all tables if left out")
     maintain.add_argument("--apply", action="store_true", help="run what is proposed; without it nothing changes")
+    autopilot = add("autopilot", "pieces of maintenance that the lake's policy asks for; --run commits them")
+    autopilot.add_argument("--run", action="store_true", help="run the pieces; without it nothing changes")
+    autopilot.add_argument(
+        "--set", action="append", metavar="NAME=VALUE", help="a setting of the policy; null takes it back"
+    )
+    scope = autopilot.add_mutually_exclusive_group()
+    scope.add_argument("--table", metavar="TABLE", help="set the policy of one table")
+    scope.add_argument("--schema", metavar="SCHEMA", help="set the policy of one schema")
     restore = add("restore", "make a table what it was at a snapshot, as a new snapshot")
     restore.add_argument("table", metavar="TABLE")
     restore.add_argument("to", metavar="SNAPSHOT", help=_AT)

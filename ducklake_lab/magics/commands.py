@@ -301,6 +301,16 @@ class Commands(HistoryCommands, MergeCommands):
         health = self._session().health(given.table)
         return health.apply() if given.apply else health
 
+    def _run_autopilot(self, given: argparse.Namespace) -> object:
+        from ducklake_lab.autopilot.policy import parsed
+
+        session = self._session()
+        if given.set:
+            return session.set_policy(dict(map(parsed, given.set)), given.table, given.schema)
+        if given.table is not None or given.schema is not None:
+            return session.policy(given.table, given.schema)
+        return session.autopilot(dry_run=not given.run)
+
     def _run_help(self, _given: argparse.Namespace) -> Help:
         lines = []
         for name, parser in self._parsers.items():

@@ -25,12 +25,14 @@ class MergeOptions:
         target_file_size: bytes; groups of files are closed as soon as they reach it.
         min_file_size, max_file_size: bytes; smaller files, and those of that size or larger, are left alone.
         max_compacted_files: new files to write at most.
+        files: ids of the files to merge; all files by default.
     """
 
     target_file_size: int
     min_file_size: int = 0
     max_file_size: int | None = None
     max_compacted_files: int | None = None
+    files: frozenset[int] | None = None
 
 
 def merge_adjacent_files(
@@ -39,7 +41,8 @@ def merge_adjacent_files(
     """Merges files of a table that follow each other; (files read, files written) for each new file."""
     lake, state = transaction.lake, transaction.base
     with lake.connect() as connection:
-        candidates = [c for c in read_candidates(lake, connection, state, table) if _qualifies(c, options)]
+        files = read_candidates(lake, connection, state, table, options.files)
+        candidates = [candidate for candidate in files if _qualifies(candidate, options)]
         groups = _groups(candidates, options)
         columns = [columns_of(connection, table, group[0]) for group in groups]
     row_ids = [_first_row_id(group) for group in groups]

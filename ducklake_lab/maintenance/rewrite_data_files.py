@@ -6,6 +6,7 @@ The old files end with the snapshot this makes; earlier ones go on reading them.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 
 from ducklake_lab.engine.placement import Engines
 from ducklake_lab.maintenance.rewriting import rewrite_groups
@@ -19,13 +20,21 @@ DEFAULT_DELETE_THRESHOLD = 0.95
 
 
 def rewrite_data_files(
-    transaction: Transaction, table: Table, delete_threshold: float, engines: Engines
+    transaction: Transaction,
+    table: Table,
+    delete_threshold: float,
+    engines: Engines,
+    files: Collection[int] | None = None,
 ) -> list[tuple[int, int]]:
-    """Rewrites files of a table, those of one partition into one; (files read, files written) for each new file."""
+    """Rewrites files of a table, those of one partition into one; (files read, files written) for each new file.
+
+    Args:
+        files: ids of the files to look at; all files by default.
+    """
     lake, state = transaction.lake, transaction.base
     alike: dict[object, list[Candidate]] = defaultdict(list)
     with lake.connect() as connection:
-        for candidate in read_candidates(lake, connection, state, table):
+        for candidate in read_candidates(lake, connection, state, table, files):
             source = candidate.data_file
             rows, deleted = source.record_count, candidate.deleted_rows
             if deleted and (deleted / rows if rows else 0) >= delete_threshold:

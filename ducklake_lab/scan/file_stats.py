@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -24,11 +25,15 @@ class FileShape:
     """A data file as maintenance sees it.
 
     Attributes:
+        file_id: its id.
+        begin_snapshot: the snapshot that added it.
         rows: in it at the snapshot, those deleted since they were written included.
         deleted: by delete file or inlined.
-        partition: equal for files that may become one.
+        partition: equal for files that may become one: their partition id and values, and the version of their columns.
     """
 
+    file_id: int
+    begin_snapshot: int
     rows: int
     deleted: int
     bytes: int
@@ -49,9 +54,9 @@ def table_shapes(
 ) -> dict[int, TableShape]:
     """Return the files of one table or all at a snapshot, by table id; a table without files and rows is left out."""
     f, d, p = t.data_file, t.delete_file, t.file_partition_value
-    files = sa.select(f.c.table_id, f.c.data_file_id, f.c.partition_id, f.c.record_count, f.c.file_size_bytes).where(
-        visible(f, snapshot_id)
-    )
+    files = sa.select(
+        f.c.table_id, f.c.data_file_id, f.c.partition_id, f.c.record_count, f.c.file_size_bytes, f.c.begin_snapshot
+    ).where(visible(f, snapshot_id))
     deletes = sa.select(d.c.data_file_id, d.c.delete_count).where(visible(d, snapshot_id)).order_by(d.c.delete_file_id)
     values = (
         sa.select(p.c.data_file_id, p.c.partition_value)
@@ -63,6 +68,7 @@ def table_shapes(
         files, deletes = files.where(f.c.table_id == table_id), deletes.where(d.c.table_id == table_id)
         values = values.where(p.c.table_id == table_id)
     rows = connection.execute(files).all()
+    versions = _schema_versions(connection, table_id)
     # the newest delete file of a data file holds all of its deletions
     deleted = defaultdict(int, ((file_id, count) for file_id, count in connection.execute(deletes).all()))
     tables = inlined.delete_tables(connection, lake.database)
@@ -75,12 +81,23 @@ def table_shapes(
         for file_id, value in connection.execute(values).all():
             keys[file_id].append(value)
     shapes: defaultdict[int, list[FileShape]] = defaultdict(list)
-    for of_table, file_id, partition_id, count, size in rows:
-        partition = (partition_id, *keys.get(file_id, ()))
+    for of_table, file_id, partition_id, count, size, begin in rows:
+        version = bisect_right(versions.get(of_table, ()), begin)
+        partition = (partition_id, *keys.get(file_id, ()), version)
         counted = uncertain[file_id].counted if file_id in uncertain else FileRows(count, deleted.get(file_id, 0))
-        shapes[of_table].append(FileShape(counted.rows, counted.deleted, size, partition))
+        shapes[of_table].append(FileShape(file_id, begin, counted.rows, counted.deleted, size, partition))
     kept = inlined_rows(connection, snapshot_id, table_id)
     return {which: TableShape(shapes.get(which, []), kept.get(which, 0)) for which in {**shapes, **kept}}
+
+
+def _schema_versions(connection: sa.Connection, table_id: int | None) -> dict[int, list[int]]:
+    """The snapshots from which the columns of tables changed, ascending, by table id."""
+    v = t.schema_versions
+    query = sa.select(v.c.table_id, v.c.begin_snapshot).order_by(v.c.begin_snapshot)
+    found: defaultdict[int, list[int]] = defaultdict(list)
+    for of_table, begin in connection.execute(query if table_id is None else query.where(v.c.table_id == table_id)):
+        found[of_table].append(begin)
+    return found
 
 
 def _inlined_deletions(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.files import read_data_files, read_delete_files
+from ducklake_lab.catalog.files import among, read_data_files, read_delete_files
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_columns
 from ducklake_lab.model.entries import Column, Table
@@ -44,16 +45,29 @@ class Candidate:
         return (live.delete_count if live is not None else 0) + len(self.inlined_deletes)
 
 
-def read_candidates(lake: Lake, connection: sa.Connection, state: CatalogState, table: Table) -> list[Candidate]:
-    """The files of a table, in the order in which they are merged: by first snapshot, first row id, and id."""
+def read_candidates(
+    lake: Lake,
+    connection: sa.Connection,
+    state: CatalogState,
+    table: Table,
+    only: Collection[int] | None = None,
+) -> list[Candidate]:
+    """The files of a table, in the order in which they are merged: by first snapshot, first row id, and id.
+
+    Args:
+        only: ids of the files to look at; all files by default.
+    """
     table_id, at = table.table_id, state.snapshot.snapshot_id
     f, d = t.data_file, t.delete_file
     deletes: dict[int, list[DeleteFile]] = defaultdict(list)
-    for delete in read_delete_files(connection, table_id, d.c.begin_snapshot <= at):
+    chosen = [] if only is None else [among(d.c.data_file_id, only)]
+    for delete in read_delete_files(connection, table_id, sa.and_(d.c.begin_snapshot <= at, *chosen)):
         deletes[delete.data_file_id].append(delete)
     positions = inlined.read_deletes(connection, lake.database, table_id, at)
     versions = _schema_versions(connection, table_id)
-    files = read_data_files(connection, table_id, sa.and_(f.c.end_snapshot.is_(None), f.c.begin_snapshot <= at))
+    chosen = [] if only is None else [among(f.c.data_file_id, only)]
+    is_live = sa.and_(f.c.end_snapshot.is_(None), f.c.begin_snapshot <= at, *chosen)
+    files = read_data_files(connection, table_id, is_live)
     candidates = [
         Candidate(
             file,

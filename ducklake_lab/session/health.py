@@ -6,19 +6,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ducklake_lab.autopilot.plan import Need, flushes, merges, rewrites
+from ducklake_lab.autopilot.policy import policy_of, scopes_of
 from ducklake_lab.files.options import target_file_size
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.quoting import quote_text, quoted_if_needed
-from ducklake_lab.scan.file_stats import FileShape, TableShape, table_shapes
+from ducklake_lab.scan.file_stats import table_shapes
 from ducklake_lab.session.listings import Listing
 from ducklake_lab.session.names.attached_lakes import Lakes
-
-#: A file smaller than this share of the target size is small; two small files of a partition can be merged.
-SMALL = 0.25
-#: A file with at least this share of deleted rows should be rewritten.
-DELETED = 0.2
-#: A table with at least this many inlined rows should be flushed: ten inserts of the default inlining limit.
-INLINED = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,65 +88,52 @@ def health_of(lakes: Lakes, table: str | None, run: Callable[[str], object]) -> 
         lake, state, only = place.lake, place.state, place.table().table_id
     else:
         state = lakes.state(lake)
-    findings = []
+    findings: list[Finding] = []
     with lake.connect() as connection:
         options = lake.options(connection)
         shapes = table_shapes(lake, connection, state.snapshot.snapshot_id, only)
     entries = [state.tables[table_id] for table_id in shapes if table_id in state.tables]
     for entry in sorted(entries, key=state.qualified_name):
-        schema = state.schema_of(entry).name
-        target = target_file_size(options, entry)
-        findings += _findings(lake.alias, schema, entry.name, shapes[entry.table_id], target)
+        # what is too young for the autopilot is a finding too
+        need = Need(
+            entry,
+            state.qualified_name(entry),
+            shapes[entry.table_id],
+            policy_of(options, scopes_of(entry)),
+            target_file_size(options, entry),
+            settled=state.snapshot.snapshot_id,
+        )
+        findings += _findings(lake.alias, state.schema_of(entry).name, need)
     return Health(table or lake.alias, findings, run)
 
 
-def _findings(lake: str, schema: str, table: str, shape: TableShape, target_bytes: int) -> list[Finding]:
-    """Returns the problems of one table.
-
-    Args:
-        shape: its data files and inlined rows at the newest snapshot.
-        target_bytes: the target size of data files.
-    """
-    name = f"{schema}.{table}"
-    where = f"{quote_text(table)}, schema => {quote_text(schema)}"
-    findings = []
-    files = shape.files
-    groups: dict[object, list[FileShape]] = {}
-    for file in files:
-        if file.bytes < target_bytes * SMALL and not file.deleted:
-            groups.setdefault(file.partition, []).append(file)
-    many = [group for group in groups.values() if len(group) > 1]
-    if many:
-        count = sum(map(len, many))
-        sizes = [sum(file.bytes for file in group) for group in many]
-        after = sum(max(1, -(-size // max(target_bytes, 1))) for size in sizes)
-        findings.append(
-            Finding(
-                name,
-                f"{count:,} of {len(files):,} files can be merged: each is smaller than a quarter of the target size",
-                f"about {count:,} files of {sum(sizes):,} bytes would become {after:,}",
-                f"CALL {quoted_if_needed(lake)}.merge_adjacent_files({where})",
-            )
+def _findings(lake: str, schema: str, need: Need) -> Iterator[Finding]:
+    """Yields the problems of one table, one for all its pieces of one step."""
+    where = f"{quote_text(need.table.name)}, schema => {quote_text(schema)}"
+    call, total, policy = f"CALL {quoted_if_needed(lake)}", len(need.shape.files), need.policy
+    merged, worn = list(merges(need)), list(rewrites(need))
+    if merged:
+        count, after = sum(len(one.files) for one in merged), sum(one.files_after for one in merged)
+        yield Finding(
+            need.name,
+            f"{count:,} of {total:,} files can be merged: each is smaller than {policy.small:.0%} of the target size",
+            f"about {count:,} files of {sum(one.read_bytes for one in merged):,} bytes would become {after:,}",
+            f"{call}.merge_adjacent_files({where})",
         )
-    worn = [file for file in files if file.deleted >= DELETED * max(file.rows, 1) and file.deleted]
     if worn:
-        deleted = sum(file.deleted for file in worn)
-        rows = sum(file.rows for file in worn)
-        findings.append(
-            Finding(
-                name,
-                f"{len(worn):,} of {len(files):,} files have at least {DELETED:.0%} of their rows deleted",
-                f"{len(worn):,} files of {rows:,} rows would be written again without {deleted:,} deleted ones",
-                f"CALL {quoted_if_needed(lake)}.rewrite_data_files({where}, delete_threshold => {DELETED})",
-            )
+        files = [file for one in worn for file in one.files]
+        yield Finding(
+            need.name,
+            f"{len(files):,} of {total:,} files have at least {policy.deleted:.0%} of their rows deleted",
+            f"{len(files):,} files of {sum(file.rows for file in files):,} rows would be written again without "
+            f"{sum(file.deleted for file in files):,} deleted ones",
+            f"{call}.rewrite_data_files({where}, delete_threshold => {policy.deleted})",
         )
-    if shape.inlined_rows >= INLINED:
-        findings.append(
-            Finding(
-                name,
-                f"{shape.inlined_rows:,} rows are kept in the catalog",
-                f"{shape.inlined_rows:,} rows would be written to Parquet",
-                f"CALL {quoted_if_needed(lake)}.flush_inlined_data(schema_name => {quote_text(schema)}, table_name => {quote_text(table)})",
-            )
+    for one in flushes(need):
+        named = f"schema_name => {quote_text(schema)}, table_name => {quote_text(need.table.name)}"
+        yield Finding(
+            need.name,
+            f"{one.rows:,} rows are kept in the catalog",
+            f"{one.rows:,} rows would be written to Parquet",
+            f"{call}.flush_inlined_data({named})",
         )
-    return findings

@@ -18,6 +18,7 @@ from ducklake_lab.engine.turn import Turn
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.session.appender import Appender
+from ducklake_lab.session.autopilot import Autopilot
 from ducklake_lab.session.branching import Branching
 from ducklake_lab.session.completion import Completion, SqlCompleter
 from ducklake_lab.session.depth import room_for_depth
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 
 
 @works_on_lakes
-class Session(Settings, LakeInfo, Branching, ForeignTables, Merging, Reverting):
+class Session(Settings, LakeInfo, Autopilot, Branching, ForeignTables, Merging, Reverting):
     """A session: attached lakes, and a Spark session that starts when it is needed.
 
     Threads take turns: one at a time runs a statement or a `transaction()` block. All threads share an open BEGIN.

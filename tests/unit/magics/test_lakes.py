@@ -111,6 +111,9 @@ def test_options_restore_maintain_and_explain_on_a_real_lake(shell: InteractiveS
     assert run("%ducklake restore t 2")[0]["is as of"] == "2"
     assert run("%ducklake -o arrow SELECT count(*) AS n FROM t").to_pydict() == {"n": [2]}
     assert len(run("%ducklake maintain t")) == 0
+    assert len(run("%ducklake autopilot")) == 0 and len(run("%ducklake autopilot --run")) == 0
+    assert run("%ducklake autopilot --set small=0.5 --table t").small == 0.5
+    assert run("%ducklake autopilot --table t").small == 0.5 and not run("%ducklake autopilot --schema main").enabled
     assert "SELECT" in str(run("%%ducklake --explain\nSELECT i FROM t").fetchall())
     assert run("%ducklake diff t 2 3").summary.deleted == 1
     shown = run("%ducklake diff t 2 3 --kind deleted --sort i --descending --rows 7")

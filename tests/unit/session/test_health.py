@@ -28,7 +28,7 @@ def test_small_worn_and_inlined_is_found_and_mended(lake_uri: Callable[..., str]
         told = {(one.table, one.problem) for one in session.health()}
         assert told == {
             ("main.kept", "120 rows are kept in the catalog"),
-            ("main.t", "2 of 3 files can be merged: each is smaller than a quarter of the target size"),
+            ("main.t", "2 of 3 files can be merged: each is smaller than 25% of the target size"),
             ("main.worn", "1 of 1 files have at least 20% of their rows deleted"),
         }
         (finding,) = session.health("kept")

@@ -1,0 +1,156 @@
+"""Pieces of maintenance that tables need, by the facts of their data files. Pure: no I/O."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ducklake_lab.autopilot.policy import Policy
+from ducklake_lab.model.entries import Table
+from ducklake_lab.scan.file_stats import FileShape, TableShape
+
+Step = Literal["flush", "merge", "rewrite", "expire", "clean up"]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Work of one commit.
+
+    Attributes:
+        table: the table; None for work on the whole lake.
+        name: `schema.table`, or the lake's name.
+        files: the data files to read.
+        read_bytes: their bytes, the cost.
+        files_after: the files that remain of them, about.
+        rows: rows that leave the catalog or are left out as deleted; snapshots that expire; files on the list.
+    """
+
+    step: Step
+    table: Table | None
+    name: str
+    files: tuple[FileShape, ...] = ()
+    files_after: int = 0
+    rows: int = 0
+
+    @property
+    def read_bytes(self) -> int:
+        return sum(file.bytes for file in self.files)
+
+    @property
+    def file_ids(self) -> frozenset[int]:
+        return frozenset(file.file_id for file in self.files)
+
+    @property
+    def gain(self) -> str:
+        """Describe the effect in a few words."""
+        if self.step == "merge":
+            return f"{len(self.files):,} files become {self.files_after:,}"
+        if self.step == "rewrite":
+            return f"{self.rows:,} deleted rows leave {len(self.files):,} files"
+        if self.step == "flush":
+            return f"{self.rows:,} rows go from the catalog to Parquet"
+        if self.step == "expire":
+            return f"{self.rows:,} snapshots expire"
+        return f"{self.rows:,} unneeded files are deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Facts of one table.
+
+    Attributes:
+        name: `schema.table`.
+        target: bytes of a data file.
+        settled: the newest snapshot whose files have settled.
+    """
+
+    table: Table
+    name: str
+    shape: TableShape
+    policy: Policy
+    target: int
+    settled: int
+
+
+def pieces_of(needs: Iterable[Need]) -> list[Piece]:
+    """Return the pieces of tables: first those that save the most files for the bytes they read."""
+    found = [piece for need in needs for piece in (*flushes(need), *rewrites(need), *merges(need))]
+    return sorted(found, key=lambda piece: (_worth(piece), -piece.read_bytes), reverse=True)
+
+
+def _worth(piece: Piece) -> float:
+    saved = piece.rows / 1000 if piece.step != "merge" else len(piece.files) - piece.files_after
+    return saved / (piece.read_bytes + 1_000_000)
+
+
+def flushes(need: Need) -> Iterator[Piece]:
+    """Yield the flush of a table with many inlined rows."""
+    if need.shape.inlined_rows >= need.policy.inlined_rows:
+        yield Piece("flush", need.table, need.name, rows=need.shape.inlined_rows)
+
+
+def rewrites(need: Need) -> Iterator[Piece]:
+    """Yield rewrites of files with many deleted rows; files of one partition become one."""
+    worn = [
+        file
+        for file in need.shape.files
+        if file.deleted
+        and file.deleted >= need.policy.deleted * max(file.rows, 1)
+        and file.begin_snapshot <= need.settled
+    ]
+    for groups in _packed(_alike(worn).values(), need.policy.piece_bytes):
+        files = tuple(file for group in groups for file in group)
+        yield Piece("rewrite", need.table, need.name, files, len(groups), sum(file.deleted for file in files))
+
+
+def merges(need: Need) -> Iterator[Piece]:
+    """Yield merges of small files of one partition, each group up to the target size."""
+    small = [
+        file
+        for file in need.shape.files
+        if file.bytes < need.target * need.policy.small and not file.deleted and file.begin_snapshot <= need.settled
+    ]
+    groups = [group for alike in _alike(small).values() for group in _up_to(alike, need.target) if len(group) > 1]
+    for packed in _packed(groups, need.policy.piece_bytes):
+        yield Piece("merge", need.table, need.name, tuple(file for group in packed for file in group), len(packed))
+
+
+def _alike(files: Iterable[FileShape]) -> Mapping[object, list[FileShape]]:
+    """Return files that may become one, oldest first."""
+    found: defaultdict[object, list[FileShape]] = defaultdict(list)
+    for file in files:
+        found[file.partition].append(file)
+    for alike in found.values():
+        alike.sort(key=lambda file: (file.begin_snapshot, file.file_id))
+    return found
+
+
+def _up_to(files: Sequence[FileShape], target: int) -> Iterator[list[FileShape]]:
+    """Cut files into groups, each closed as soon as it reaches the target size."""
+    group: list[FileShape] = []
+    size = 0
+    for file in files:
+        group.append(file)
+        size += file.bytes
+        if size >= target:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _packed(groups: Iterable[list[FileShape]], most: int) -> Iterator[list[list[FileShape]]]:
+    """Put groups together as long as they have at most some bytes."""
+    packed: list[list[FileShape]] = []
+    size = 0
+    for group in groups:
+        own = sum(file.bytes for file in group)
+        if packed and size + own > most:
+            yield packed
+            packed, size = [], 0
+        packed.append(group)
+        size += own
+    if packed:
+        yield packed
