@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from ducklake_lab.cli import agents, differences, history, indexes, merging, notebooks, page, queries, reverting
+from ducklake_lab.cli import agents, differences, doctor, history, indexes, merging, notebooks, page, queries, reverting
 from ducklake_lab.cli.arguments import DONE, FAILED, STOPPED, Commands
 from ducklake_lab.cli.output import read_no_more
 from ducklake_lab.errors import DuckLakeError
@@ -27,6 +27,7 @@ _COMMANDS = (
     merging.add_merge,
     merging.add_rebase,
     history.add_blame,
+    doctor.add_doctor,
     indexes.add_indexes,
     page.add_open,
     agents.add_mcp,

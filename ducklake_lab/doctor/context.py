@@ -116,7 +116,7 @@ class Context:
         """Options of the whole lake, as the catalog has them."""
         m = t.lake_metadata.c
         found = self.connection.execute(sa.select(m.key, m.value).where(m.scope.is_(None)))
-        return dict((str(key), str(value)) for key, value in found)
+        return {str(key): str(value) for key, value in found}
 
     @property
     def is_encrypted(self) -> bool:

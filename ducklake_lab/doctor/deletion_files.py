@@ -120,13 +120,14 @@ def merge_delete_files(context: Context, row: Row) -> Plan:
     return plan
 
 
-def _put(
-    context: Context, plan: Plan, data_file: Record, deletes: list[DeleteFile], first: dict[int, int]
-) -> None:
+def _put(context: Context, plan: Plan, data_file: Record, deletes: list[DeleteFile], first: dict[int, int]) -> None:
     """Plan one delete file with some deletions in the place of others, which are scheduled for deletion."""
     table_id = int(str(data_file["table_id"]))
     records = [
-        only(read(context, "ducklake_delete_file", delete_file_id=one.delete_file_id), f"delete file {one.delete_file_id}")
+        only(
+            read(context, "ducklake_delete_file", delete_file_id=one.delete_file_id),
+            f"delete file {one.delete_file_id}",
+        )
         for one in deletes
     ]
     if first:
@@ -158,9 +159,7 @@ def _scheduled(context: Context, table_id: int, record: Record) -> Change:
     return Change("ducklake_files_scheduled_for_deletion", None, new)
 
 
-def _written(
-    context: Context, plan: Plan, data_file: Record, positions: Positions, starts: Positions | None
-) -> Record:
+def _written(context: Context, plan: Plan, data_file: Record, positions: Positions, starts: Positions | None) -> Record:
     """Write a delete file, and return the columns that describe it; a preview writes none."""
     values: Record = {"delete_count": len(positions), "format": "parquet", "path_is_relative": True}
     if context.is_preview:

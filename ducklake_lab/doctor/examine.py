@@ -208,5 +208,9 @@ def _harm(context: Context, check: Check, row: Row, since: int | None, last: int
 
 def _qualified(context: Context, query: str) -> str:
     """The query with the metadata database of the lake before each of its tables."""
-    prefix = quote_identifier(context.lake.metadata_name) if not context.lake.metadata_name.isidentifier() else context.lake.metadata_name
+    prefix = (
+        quote_identifier(context.lake.metadata_name)
+        if not context.lake.metadata_name.isidentifier()
+        else context.lake.metadata_name
+    )
     return _TABLES.sub(lambda match: f"{prefix}.{match[1]}" if match[1] else match[0], query)

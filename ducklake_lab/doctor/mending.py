@@ -15,7 +15,10 @@ from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.storage import is_local
 
-_FILES = {"data file": ("ducklake_data_file", "data_file_id"), "delete file": ("ducklake_delete_file", "delete_file_id")}
+_FILES = {
+    "data file": ("ducklake_data_file", "data_file_id"),
+    "delete file": ("ducklake_delete_file", "delete_file_id"),
+}
 
 
 def _of(row: Row, name: str) -> Any:
@@ -29,7 +32,9 @@ def forget_doubled_file(context: Context, row: Row) -> Plan:
     one = only(read(context, "ducklake_data_file", data_file_id=row["id"]), f"data file {row['id']}")
     other = only(read(context, "ducklake_data_file", data_file_id=row["other"]), f"data file {row['other']}")
     if one["row_id_start"] is None or one["row_id_start"] != other["row_id_start"]:
-        raise NoRepairError("the rows have other ids, so that it may have been added twice on purpose; DELETE them by rowid")
+        raise NoRepairError(
+            "the rows have other ids, so that it may have been added twice on purpose; DELETE them by rowid"
+        )
     if read(context, "ducklake_delete_file", data_file_id=row["other"]):
         raise NoRepairError(f"deletions name data file {row['other']}")
     if (one["begin_snapshot"], one["end_snapshot"]) != (other["begin_snapshot"], other["end_snapshot"]):
@@ -69,7 +74,9 @@ def recount_data_file(context: Context, row: Row) -> Plan:
         raise NoRepairError(f"the file has {footer.bytes} bytes too, not those of the catalog; it may be another one")
     start, count = record["row_id_start"], record["record_count"]
     if start is not None and footer.rows > _number(count):
-        ends = f"row_id_start >= {_number(start) + _number(count):d} AND row_id_start < {_number(start) + footer.rows:d}"
+        ends = (
+            f"row_id_start >= {_number(start) + _number(count):d} AND row_id_start < {_number(start) + footer.rows:d}"
+        )
         query = f"SELECT 1 FROM ducklake_data_file WHERE table_id = {_number(row['table_id']):d} AND {ends}"
         if context.rows(query):
             raise NoRepairError("another file begins with the row ids that its further rows would have")
@@ -207,9 +214,7 @@ def _keep_equal(table: str, found: list[Record]) -> Plan:
 
 
 def keep_one_change(context: Context, row: Row) -> Plan:
-    return _keep_equal(
-        "ducklake_snapshot_changes", read(context, "ducklake_snapshot_changes", snapshot_id=row["id"])
-    )
+    return _keep_equal("ducklake_snapshot_changes", read(context, "ducklake_snapshot_changes", snapshot_id=row["id"]))
 
 
 def keep_one_option(context: Context, row: Row) -> Plan:
@@ -307,7 +312,9 @@ def _versions(context: Context, row: Row) -> tuple[str, list[Record]]:
 
 def end_never(context: Context, row: Row) -> Plan:
     table, found = _versions(context, row)
-    wrong = [one for one in found if one["begin_snapshot"] == row["first_one"] and one["end_snapshot"] == row["last_one"]]
+    wrong = [
+        one for one in found if one["begin_snapshot"] == row["first_one"] and one["end_snapshot"] == row["last_one"]
+    ]
     if any(_number(one["begin_snapshot"]) > _number(row["first_one"]) for one in found):
         raise NoRepairError("a later version of it begins, at which it may have to end")
     return Plan([update(table, one, end_snapshot=None) for one in _unique(wrong)], _touched(row))
@@ -357,8 +364,7 @@ def name_inlined_table(context: Context, row: Row) -> Plan:
         raise NoRepairError("its columns are not those that the table had at that schema version")
     row_id, begin, _ = context.inlined_columns
     used = context.rows(
-        "SELECT 1 FROM ducklake_data_file AS f WHERE f.partial_max IS NOT NULL "
-        f"AND f.table_id = {table_id:d}"
+        f"SELECT 1 FROM ducklake_data_file AS f WHERE f.partial_max IS NOT NULL AND f.table_id = {table_id:d}"
     )
     (ids,) = context.rows(
         f"SELECT min({row_id}) AS low, max({row_id}) AS high, max({begin}) AS last FROM {quote_identifier(name)}"
@@ -485,7 +491,9 @@ def straighten_data_path(context: Context, row: Row) -> Plan:
     old = str(row["path"])
     new = plain_path(old)
     if not is_local(old):
-        raise NoRepairError("keys of object stores may hold these signs; move the files, and attach with override_data_path")
+        raise NoRepairError(
+            "keys of object stores may hold these signs; move the files, and attach with override_data_path"
+        )
     if os.path.realpath(old) != os.path.realpath(new):
         raise NoRepairError("symbolic links on its way lead elsewhere")
     found = read(context, "ducklake_metadata", key="data_path", scope=None)

@@ -146,7 +146,14 @@ def orphans(context: Context) -> Iterator[Row]:
     found = delete_orphaned_files(context.lake, None, dry_run=True)
     if found:
         evidence = "SELECT path FROM ducklake_data_file UNION ALL SELECT path FROM ducklake_delete_file"
-        yield {"table_id": None, "files": len(found), "path": found[0], "since": None, "until": None, "evidence": evidence}
+        yield {
+            "table_id": None,
+            "files": len(found),
+            "path": found[0],
+            "since": None,
+            "until": None,
+            "evidence": evidence,
+        }
 
 
 # Deletions in two places
@@ -177,9 +184,11 @@ def _doubled(context: Context, table_id: int, name: str) -> Iterator[Row]:
         if delete.data_file_id in marks:
             deletes[delete.data_file_id].append(delete)
     query = f"SELECT data_file_id, end_snapshot FROM ducklake_data_file WHERE table_id = {table_id:d}"
-    ends: dict[int, int | None] = {file_id: end for file_id, end in run_text(context.connection, query).all()}
+    ends: dict[int, int | None] = {row[0]: row[1] for row in run_text(context.connection, query).all()}
     _ = context.folders  # threads are not to read the catalog
-    chosen = [(file_id, delete) for file_id in sorted(marks)[: None if context.deep else _READ] for delete in deletes[file_id]]
+    chosen = [
+        (file_id, delete) for file_id in sorted(marks)[: None if context.deep else _READ] for delete in deletes[file_id]
+    ]
 
     def doubled(pair: tuple[int, DeleteFile]) -> list[int]:
         file_id, delete = pair
@@ -218,7 +227,7 @@ def _doubled(context: Context, table_id: int, name: str) -> Iterator[Row]:
 
 def _first_of_table(context: Context) -> dict[int, int]:
     query = "SELECT table_id, min(begin_snapshot) FROM ducklake_table GROUP BY table_id"
-    return {table_id: begin for table_id, begin in run_text(context.connection, query).all()}
+    return {row[0]: row[1] for row in run_text(context.connection, query).all()}
 
 
 def _named(context: Context, table_id: int) -> bool:

@@ -8,7 +8,9 @@ from ducklake_lab.doctor.context import Context, later, overlap, sooner
 from ducklake_lab.model.quoting import quote_text
 
 _FILE = "data file {id}"
-_ALL = "f.table_id AS table_id, f.data_file_id AS id, f.path AS path, f.begin_snapshot AS since, f.end_snapshot AS until"
+_ALL = (
+    "f.table_id AS table_id, f.data_file_id AS id, f.path AS path, f.begin_snapshot AS since, f.end_snapshot AS until"
+)
 _ONLY_COPY = "the file may be the only copy of its rows; restore it from a backup, or DELETE its rows from the lake"
 
 

@@ -7,7 +7,10 @@ from ducklake_lab.doctor.check import Check, Repair
 from ducklake_lab.doctor.context import Context
 from ducklake_lab.model.quoting import quote_text
 
-_KINDS = (("data file", "ducklake_data_file", "data_file_id"), ("delete file", "ducklake_delete_file", "delete_file_id"))
+_KINDS = (
+    ("data file", "ducklake_data_file", "data_file_id"),
+    ("delete file", "ducklake_delete_file", "delete_file_id"),
+)
 
 
 def _files(condition: str) -> str:
@@ -65,8 +68,8 @@ def _odd_data_path(context: Context) -> str:
     rest = f"replace({value}, '://', ':')"
     odd.append(f"{rest} LIKE '%//%'")
     return (
-        f'SELECT NULL AS table_id, {value} AS path, NULL AS since, NULL AS until FROM ducklake_metadata AS m '
-        f'WHERE m."key" = \'data_path\' AND m.scope IS NULL AND ({" OR ".join(odd)})'
+        f"SELECT NULL AS table_id, {value} AS path, NULL AS since, NULL AS until FROM ducklake_metadata AS m "
+        f"WHERE m.\"key\" = 'data_path' AND m.scope IS NULL AND ({' OR '.join(odd)})"
     )
 
 

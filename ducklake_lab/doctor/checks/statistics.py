@@ -13,12 +13,12 @@ _TIMES = ("date", "timestamp", "timestamp_s", "timestamp_ms")
 
 
 def _columns(types: tuple[str, ...]) -> str:
-    """SELECT of columns that always had one of some types."""
+    """SELECT of top-level columns that always had one of some types."""
     listed = ", ".join(f"'{name}'" for name in types)
     known = f"column_type IN ({listed})" + (" OR column_type LIKE 'decimal(%'" if types is _NUMBERS else "")
     return (
         "SELECT table_id, column_id, max(column_name) AS column_name FROM ducklake_column GROUP BY table_id, column_id "
-        f"HAVING sum(CASE WHEN {known} THEN 0 ELSE 1 END) = 0"
+        f"HAVING max(parent_column) IS NULL AND sum(CASE WHEN {known} THEN 0 ELSE 1 END) = 0"
     )
 
 
@@ -33,6 +33,8 @@ def _above(context: Context, low: str, high: str, kind: str) -> str:
     return f"length({low}) = length({high}) AND {low} < 'A' AND {high} < 'A' AND {low} >= '0' AND {high} >= '0' AND {plain}"
 
 
+#: Types whose values writers do not count.
+_UNCOUNTED = "'struct', 'list', 'map', 'variant', 'geometry'"
 _KINDS = ((_NUMBERS, "number"), (_TEXTS, "text"), (_TIMES, "time"))
 
 
@@ -86,8 +88,8 @@ def _counts(_: Context) -> str:
         "s.null_count AS null_count, f.record_count AS record_count, f.begin_snapshot AS since, f.end_snapshot AS until "
         "FROM ducklake_file_column_stats AS s "
         "JOIN ducklake_data_file AS f ON f.data_file_id = s.data_file_id AND f.table_id = s.table_id "
-        "JOIN (SELECT table_id, column_id FROM ducklake_column GROUP BY table_id, column_id HAVING max(parent_column) IS NULL) "
-        "AS c ON c.table_id = s.table_id AND c.column_id = s.column_id "
+        "JOIN (SELECT table_id, column_id FROM ducklake_column GROUP BY table_id, column_id HAVING max(parent_column) IS NULL "
+        f"AND sum(CASE WHEN column_type IN ({_UNCOUNTED}) THEN 1 ELSE 0 END) = 0) AS c ON c.table_id = s.table_id AND c.column_id = s.column_id "
         "WHERE s.value_count + s.null_count <> f.record_count OR s.null_count < 0 OR s.value_count < 0"
     )
 
