@@ -143,7 +143,7 @@ class Session(Settings, LakeInfo, Branching, Doctoring, ForeignTables, Merging, 
         metadata_catalog: str | None = None,
         metadata_schema: str | None = None,
         data_inlining_row_limit: int | None = None,
-        write_deletion_vectors: bool | None = None,
+        write_deletion_vectors: bool | Literal["plain"] | None = None,
     ) -> Lake:
         """Attaches a lake and creates it if necessary; it becomes the current lake if there is none.
 
@@ -170,7 +170,8 @@ class Session(Settings, LakeInfo, Branching, Doctoring, ForeignTables, Merging, 
             metadata_catalog: the name of its catalog database in SQL; `__ducklake_metadata_<alias>` by default.
             metadata_schema: the schema of the metadata tables in the catalog database.
             data_inlining_row_limit: largest number of rows that an insert inlines, unless the lake sets it.
-            write_deletion_vectors: whether to write deletion vectors, unless the lake sets it.
+            write_deletion_vectors: whether to write deletion vectors, unless the lake sets it. They are never encrypted, so
+                that an encrypted lake takes them only where it is "plain".
 
         Raises:
             CatalogNotFoundError: the lake does not exist and may not be created, or its folder does not exist.
