@@ -143,8 +143,11 @@ def _put(context: Context, plan: Plan, data_file: Record, deletes: list[DeleteFi
         plan.changes.append(update("ducklake_delete_file", records[0], **values))
     for record in records[1:] if first else records:
         plan.changes.append(Change("ducklake_delete_file", record, None))
-    for record in records:
-        plan.changes.append(_scheduled(context, table_id, record))
+    ids = {record["delete_file_id"] for record in records}
+    named = {other["path"] for other in read(context, "ducklake_delete_file") if other["delete_file_id"] not in ids}
+    for path, record in {record["path"]: record for record in records}.items():
+        if path not in named:
+            plan.changes.append(_scheduled(context, table_id, record))
 
 
 def _scheduled(context: Context, table_id: int, record: Record) -> Change:

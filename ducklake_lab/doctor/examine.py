@@ -15,12 +15,16 @@ from ducklake_lab.doctor.context import Context
 from ducklake_lab.doctor.registry import CHECKS
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.errors import DuckLakeError
-from ducklake_lab.model.quoting import quote_identifier, quote_text
+from ducklake_lab.model.quoting import quote_text, quoted_if_needed
 
 #: Hits of one check that are listed.
 MOST = 200
 #: A name of a metadata table in SQL, with the texts and names in quotes that are no such names.
-_TABLES = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|(?<![.\w])(ducklake_[a-z0-9_]+)")
+_TABLES = re.compile(
+    r"'(?:[^']|'')*'|\"(ducklake_inlined_[a-z0-9_]+)\"|\"(?:[^\"]|\"\")*\"|(?<![.\w])(ducklake_[a-z0-9_]+)"
+)
+#: Beginnings of queries about the lake, in which no hit is of a table.
+_OF_LAKE = ("SELECT NULL AS table_id", ", NULL AS table_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +98,14 @@ def hits(context: Context, check: Check, most: int | None = None, key: Mapping[s
             found = (row for row in found if all(row[name] == value for name, value in key.items()))
         return list(islice(found, most))
     query = check.query(context) if check.query is not None else None
-    if query is None:
+    if query is None or (context.table_id is not None and _is_of_lake(query)):
         return []
     return list(context.rows(_narrowed(context, check, query, key, most)))
+
+
+def _is_of_lake(query: str) -> bool:
+    first = query.partition(" FROM ")[0]
+    return first.startswith(_OF_LAKE[0]) or _OF_LAKE[1] in first
 
 
 def _narrowed(
@@ -138,7 +147,7 @@ def _finding(context: Context, check: Check, row: Row) -> Finding:
         severity = "info"
     if check.query is not None:
         query = check.query(context)
-        evidence = _qualified(context, _narrowed(replace_table(context, None), check, query or "", key))
+        evidence = _qualified(context, _narrowed(replace(context, table_id=None), check, query or "", key))
     else:
         evidence = _qualified(context, str(row["evidence"]))
     repair = check.repair.text.format_map(_Shown(row)) if check.repair is not None else f"none: {check.reason}"
@@ -154,11 +163,6 @@ def _finding(context: Context, check: Check, row: Row) -> Finding:
         check.repair is not None,
         key,
     )
-
-
-def replace_table(context: Context, table_id: int | None) -> Context:
-    """Return the context for another choice of tables."""
-    return replace(context, table_id=table_id)
 
 
 class _Shown(dict[str, object]):
@@ -208,9 +212,10 @@ def _harm(context: Context, check: Check, row: Row, since: int | None, last: int
 
 def _qualified(context: Context, query: str) -> str:
     """The query with the metadata database of the lake before each of its tables."""
-    prefix = (
-        quote_identifier(context.lake.metadata_name)
-        if not context.lake.metadata_name.isidentifier()
-        else context.lake.metadata_name
-    )
-    return _TABLES.sub(lambda match: f"{prefix}.{match[1]}" if match[1] else match[0], query)
+    prefix = quoted_if_needed(context.lake.metadata_name)
+
+    def qualified(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        return f"{prefix}.{name}" if name else match[0]
+
+    return _TABLES.sub(qualified, query)

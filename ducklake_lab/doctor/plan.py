@@ -46,11 +46,15 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One statement that removes rows nobody can read."""
+    """One statement about rows that no answer needs, and a description of it."""
 
     table: str
     sql: str
     text: str
+
+    @property
+    def action(self) -> str:
+        return self.sql.partition(" ")[0]
 
 
 @dataclass(slots=True)

@@ -63,14 +63,14 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Files of a lake, and the paths below its data path that the storage lists; None where it was not listed."""
+    """Files of a lake or table, and the bytes of those in its folder, by their paths as the storage lists them."""
 
     files: list[StoredFile]
-    listed: Mapping[str, int] | None
+    listed: Mapping[str, int]
 
 
 def stored(context: Context) -> Stored:
-    """Look for the files of a lake: by a list of all files, or for one table by name."""
+    """Look for the files of a lake or table by a list of all files in its folder, and for others by name."""
     rows = []
     for kind, table, key in _KINDS:
         where = "" if context.table_id is None else f" WHERE table_id = {context.table_id:d}"
@@ -79,11 +79,13 @@ def stored(context: Context) -> Stored:
             first = context.first_from(begin)
             if path is not None and first is not None and (end is None or first < end):
                 rows.append((kind, file_id, table_id, path, context.place(table_id, path, relative), size, begin, end))
-    listed = context.storage.listed_sizes(context.lake.data_path) if context.table_id is None else None
-    there = listed or {}
-    asked = [row[4] for row in rows if row[4] not in there]
-    sizes = context.storage.sizes(asked, context.lake.data_path)
-    files = [StoredFile(*row, there.get(row[4], sizes.get(row[4])), row[4] in there) for row in rows]
+    folder = context.lake.data_path
+    if context.table_id is not None:
+        folder = context.folders.get(context.table_id, folder)
+    listed = context.storage.listed_sizes(folder)
+    asked = [row[4] for row in rows if row[4] not in listed]
+    sizes = context.storage.sizes(asked, folder)
+    files = [StoredFile(*row, listed.get(row[4], sizes.get(row[4])), row[4] in listed) for row in rows]
     return Stored(files, listed)
 
 
@@ -130,10 +132,9 @@ def delete_file_sizes(context: Context) -> Iterator[Row]:
 
 def spelled_otherwise(context: Context) -> Iterator[Row]:
     found = context.once(stored)
-    if found.listed is None:
-        return
     for file in found.files:
-        if file.found is None or file.is_listed:
+        # where the folder above is spelled oddly, another check finds that
+        if file.found is None or file.is_listed or plain_path(file.path) == file.path:
             continue
         plain = plain_path(file.place)
         if plain != file.place and plain in found.listed:

@@ -48,8 +48,8 @@ def preview(lake: Lake, findings: Sequence[Finding]) -> list[Repaired]:
     """Plan the repairs of findings; nothing is changed, and no file written."""
     found = []
     with lake.connect() as connection:
+        context = Context(lake, connection, deep=True, is_preview=True)
         for finding in findings:
-            context = Context(lake, connection, deep=True, is_preview=True)
             try:
                 plan = _plan(context, finding)
             except NoRepairError as error:
@@ -87,7 +87,7 @@ def _try(lake: Lake, finding: Finding, author: str | None) -> Repaired:
     with lake.connect(fresh=True) as connection, lake.sharing(connection):
         try:
             lock_for_commit(connection)
-            context = Context(lake, connection, deep=True)
+            context = _context(lake, connection, finding)
             plan = _plan(context, finding)
             if plan is None:
                 return Repaired(finding, None, "none: it is gone")
@@ -103,6 +103,12 @@ def _try(lake: Lake, finding: Finding, author: str | None) -> Repaired:
     lake.cache.forget()
     lake.last_committed = snapshot_id
     return Repaired(finding, plan, "repaired", snapshot_id)
+
+
+def _context(lake: Lake, connection: sa.Connection, finding: Finding) -> Context:
+    """The context of one finding, which looks at no more than its table."""
+    table_id = finding.key.get("table_id")
+    return Context(lake, connection, deep=True, table_id=table_id if isinstance(table_id, int) else None)
 
 
 def _plan(context: Context, finding: Finding) -> Plan | None:
@@ -123,7 +129,7 @@ def _plan(context: Context, finding: Finding) -> Plan | None:
 
 def _check_mended(lake: Lake, connection: sa.Connection, finding: Finding) -> None:
     check: Check = BY_NAME[finding.check]
-    if hits(Context(lake, connection, deep=True), check, 1, finding.key):
+    if hits(_context(lake, connection, finding), check, 1, finding.key):
         raise NoRepairError("the repair would leave it as it is")
 
 

@@ -90,7 +90,7 @@ def _lines(one: Repaired) -> list[tuple[object, ...]]:
     for change in one.plan.changes:
         before, after = change.differing()
         lines.append((*start, change.action, change.table, _text(before), _text(after)))
-    lines += [(*start, "DELETE", statement.table, statement.text, None) for statement in one.plan.statements]
+    lines += [(*start, each.action, each.table, each.text, None) for each in one.plan.statements]
     if one.plan.next_file_id or one.plan.next_catalog_id:
         after = {"next_file_id": one.plan.next_file_id, "next_catalog_id": one.plan.next_catalog_id}
         lines.append((*start, "INSERT", "ducklake_snapshot", None, _text(after)))

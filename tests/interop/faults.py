@@ -476,6 +476,7 @@ def _faults() -> Iterator[Fault]:
     yield Fault(
         "interval_reversed",
         f"UPDATE ducklake_data_file SET end_snapshot = begin_snapshot - 1 WHERE data_file_id = {_F}",
+        _BEGIN_F,
         mends=False,
     )
     yield Fault(
@@ -492,9 +493,9 @@ def _faults() -> Iterator[Fault]:
     yield Fault(
         "two_partitionings",
         f"INSERT INTO ducklake_partition_info VALUES (900, {_U}, {_N}, NULL); "
-        f"INSERT INTO ducklake_partition_column SELECT 900, table_id, 0, column_id, transform FROM ducklake_partition_column",
+        "INSERT INTO ducklake_partition_column SELECT 900, table_id, partition_key_index, column_id, transform "
+        f"FROM ducklake_partition_column; UPDATE ducklake_snapshot SET next_catalog_id = 901 WHERE snapshot_id = {_N}",
         f"SELECT {_N}",
-        mends=False,
     )
     yield Fault(
         "partition_key_of_no_column",
@@ -529,7 +530,12 @@ def _faults() -> Iterator[Fault]:
         "(SELECT max(schema_version) FROM ducklake_inlined_data_tables WHERE table_id = {w})",
         mends=False,
     )
-    yield Fault("inlined_interval_reversed", "UPDATE {inlined} SET end_snapshot = begin_snapshot - 1", mends=False)
+    yield Fault(
+        "inlined_interval_reversed",
+        "UPDATE {inlined} SET end_snapshot = begin_snapshot - 1",
+        "SELECT min(begin_snapshot) FROM {inlined}",
+        mends=False,
+    )
     yield Fault(
         "inlined_row_without_id",
         "UPDATE {inlined} SET row_id = NULL",

@@ -8,8 +8,8 @@ from ducklake_lab.doctor.context import NEVER, NEWEST, Context, later, overlap, 
 
 #: Metadata tables of things with a begin and an end: how they are called, and the columns that identify one.
 _VERSIONED = (
-    ("ducklake_schema", "schema", "schema_id", "NULL"),
     ("ducklake_table", "table", "table_id", "x.table_id"),
+    ("ducklake_schema", "schema", "schema_id", "NULL"),
     ("ducklake_view", "view", "view_id", "NULL"),
     ("ducklake_column", "column", "column_id", "x.table_id"),
     ("ducklake_data_file", "data file", "data_file_id", "x.table_id"),
@@ -19,17 +19,17 @@ _VERSIONED = (
 )
 
 
-def _all(condition: str) -> str:
+def _all(condition: str, until: str = "x.end_snapshot") -> str:
     return " UNION ALL ".join(
         f"SELECT {of} AS table_id, '{kind}' AS kind, '{table}' AS of_table, x.{key} AS id, x.begin_snapshot AS first_one, "
-        "x.end_snapshot AS last_one, x.begin_snapshot AS since, x.end_snapshot AS until "
+        f"x.end_snapshot AS last_one, x.begin_snapshot AS since, {until} AS until "
         f"FROM {table} AS x WHERE {condition}"
         for table, kind, key, of in _VERSIONED
     )
 
 
 def _reversed(_: Context) -> str:
-    return _all("x.end_snapshot < x.begin_snapshot")
+    return _all("x.end_snapshot < x.begin_snapshot", "NULL")
 
 
 def _ends_later(_: Context) -> str:
@@ -52,8 +52,8 @@ def _two_versions(table: str, kind: str, key: str, of: str, own: str = "") -> st
 def _versions_overlap(_: Context) -> str:
     return " UNION ALL ".join(
         (
-            _two_versions("ducklake_schema", "schema", "schema_id", "NULL"),
             _two_versions("ducklake_table", "table", "table_id", "a.table_id"),
+            _two_versions("ducklake_schema", "schema", "schema_id", "NULL"),
             _two_versions("ducklake_view", "view", "view_id", "NULL"),
             _two_versions("ducklake_column", "column", "column_id", "a.table_id", "AND b.table_id = a.table_id"),
         )

@@ -26,7 +26,7 @@ def _twice(_: Context) -> str:
 def _rows(context: Context, condition: str) -> str | None:
     row_id, begin, end = context.inlined_columns
     parts = [
-        f"SELECT {table_id:d} AS table_id, '{name}' AS name, count(*) AS n, min({begin}) AS since, max({end}) AS until "
+        f"SELECT {table_id:d} AS table_id, '{name}' AS name, count(*) AS n, min({begin}) AS since, NULL AS until "
         f"FROM {quote_identifier(name)} WHERE {condition.format(row_id=row_id, begin=begin, end=end)} HAVING count(*) > 0"
         for table_id, name in context.readable
     ]

@@ -57,7 +57,7 @@ def _no_slash(_: Context) -> str:
     return " UNION ALL ".join(
         f"SELECT {of} AS table_id, '{kind}' AS kind, x.{kind}_id AS id, x.path AS path, x.begin_snapshot AS since, "
         f"x.end_snapshot AS until FROM ducklake_{kind} AS x WHERE x.path <> '' AND x.path NOT LIKE '%/'"
-        for kind, of in (("schema", "NULL"), ("table", "x.table_id"))
+        for kind, of in (("table", "x.table_id"), ("schema", "NULL"))
     )
 
 
