@@ -215,6 +215,5 @@ def test_encrypted_lakes_take_no_plain_vectors_unasked(tmp_path: Path) -> None:
         session.sql("CALL lake.set_option('write_deletion_vectors', 'plain')")
         assert ("write_deletion_vectors", "true") in [(row["option"], row["value"]) for row in session.options()]
         damage(session, "UPDATE ducklake_metadata SET value = 'false' WHERE \"key\" = 'write_deletion_vectors'")
-    with dl.Session(engine="duckdb") as session:
-        with pytest.raises(dl.UsageError, match="true, false or plain"):
-            session.attach(uri, "lake", write_deletion_vectors="sometimes")  # type: ignore[arg-type]
+    with dl.Session(engine="duckdb") as session, pytest.raises(dl.UsageError, match="true, false or plain"):
+        session.attach(uri, "lake", write_deletion_vectors="sometimes")  # type: ignore[arg-type]
