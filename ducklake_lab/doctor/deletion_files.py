@@ -14,7 +14,7 @@ import numpy as np
 from ducklake_lab.doctor import footers
 from ducklake_lab.doctor.check import Row
 from ducklake_lab.doctor.context import NEVER, Context
-from ducklake_lab.doctor.plan import Change, NoRepairError, Plan, Record, only, read, replaced, update
+from ducklake_lab.doctor.plan import Change, NoRepairError, Plan, Record, number, only, read, replaced, update
 from ducklake_lab.errors import DataFileError, UnsupportedFeatureError
 from ducklake_lab.files.deletes import Deletions, write_deletions
 from ducklake_lab.files.options import DeleteOptions
@@ -58,7 +58,7 @@ def _read(context: Context, delete: DeleteFile, table_id: int) -> tuple[Position
 
 def untangle(context: Context, row: Row) -> Plan:
     """Remove deletions of the catalog that delete files have; where that would show rows, write the files anew."""
-    table_id, file_id = int(str(row["table_id"])), int(str(row["id"]))
+    table_id, file_id = number(row["table_id"]), int(str(row["id"]))
     name = context.delete_tables.get(table_id)
     marks = read(context, name, file_id=file_id) if name is not None else []
     deletes = _delete_files(context, table_id, file_id)
@@ -97,7 +97,7 @@ def _covers(spans: list[tuple[int, int]], start: int, end: int) -> bool:
 
 def merge_delete_files(context: Context, row: Row) -> Plan:
     """Write one delete file for a data file, with the first snapshot of each deletion, in the place of all others."""
-    table_id, file_id = int(str(row["table_id"])), int(str(row["id"]))
+    table_id, file_id = number(row["table_id"]), int(str(row["id"]))
     data_file = only(read(context, "ducklake_data_file", data_file_id=file_id), f"data file {file_id}")
     rows = int(str(data_file["record_count"]))
     deletes = _delete_files(context, table_id, file_id)
@@ -191,7 +191,7 @@ def recount(context: Context, row: Row) -> Plan:
 
 
 def recount_id(context: Context, row: Row) -> Plan:
-    table_id = int(str(row["table_id"]))
+    table_id = number(row["table_id"])
     record = only(read(context, "ducklake_delete_file", delete_file_id=row["id"]), f"delete file {row['id']}")
     delete = delete_of(record)
     positions, _ = _read(context, delete, table_id)
@@ -209,7 +209,7 @@ def recount_id(context: Context, row: Row) -> Plan:
 
 
 def name_format(context: Context, row: Row) -> Plan:
-    table_id = int(str(row["table_id"]))
+    table_id = number(row["table_id"])
     record = only(read(context, "ducklake_delete_file", delete_file_id=row["id"]), f"delete file {row['id']}")
     path = context.place(table_id, str(record["path"]), record["path_is_relative"])
     try:
@@ -223,7 +223,7 @@ def name_format(context: Context, row: Row) -> Plan:
 
 
 def clean_delete_file(context: Context, row: Row) -> Plan:
-    table_id = int(str(row["table_id"]))
+    table_id = number(row["table_id"])
     record = only(read(context, "ducklake_delete_file", delete_file_id=row["id"]), f"delete file {row['id']}")
     data_file = only(read(context, "ducklake_data_file", data_file_id=row["data_file_id"]), "its data file")
     path = context.place(table_id, str(data_file["path"]), data_file["path_is_relative"])

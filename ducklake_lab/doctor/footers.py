@@ -38,7 +38,7 @@ def read_footer(context: Context, path: str, key: object) -> Footer:
     try:
         return footer_of(context, path, key)
     except _UNREADABLE as error:
-        raise NoRepairError(f"{path} cannot be read: {_first_line(error)}") from None
+        raise NoRepairError(_reason(error, f"{path} cannot be read")) from None
 
 
 def footer_of(context: Context, path: str, key: object) -> Footer:
@@ -64,7 +64,7 @@ def check_whole(context: Context, path: str, key: object) -> None:
     try:
         _query(context, path, key, "SELECT count(COLUMNS(*))")
     except _UNREADABLE as error:
-        raise NoRepairError(f"not all of {path} can be read: {_first_line(error)}") from None
+        raise NoRepairError(_reason(error, f"not all of {path} can be read")) from None
 
 
 def _query(context: Context, path: str, key: object, select: str) -> pa.Table:
@@ -73,5 +73,7 @@ def _query(context: Context, path: str, key: object, select: str) -> pa.Table:
         return arrow(connection, f"{select} FROM read_parquet($1{config})", [local])
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]
+def _reason(error: Exception, otherwise: str) -> str:
+    """Return the first line of an error, which names the file where the error is one of ours."""
+    line = str(error).strip().partition("\n")[0]
+    return line if isinstance(error, DataFileError) else f"{otherwise}: {line}"

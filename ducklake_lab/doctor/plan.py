@@ -123,6 +123,21 @@ def only(rows: Sequence[Record], what: str) -> Record:
     return rows[0]
 
 
+def distinct(rows: Iterable[Record]) -> list[Record]:
+    """Return rows that are equal to one another once."""
+    return [dict(key) for key in dict.fromkeys(tuple(row.items()) for row in rows)]
+
+
+def number(value: object) -> int:
+    """Return a whole number that a catalog's driver may give in another type."""
+    return int(str(value))
+
+
+def table_of_hit(row: Mapping[str, object]) -> int | None:
+    """Return the table of a hit; None for the lake."""
+    return None if row["table_id"] is None else number(row["table_id"])
+
+
 def update(table: str, old: Record, **values: object) -> Change:
     """Return a change of some values of a row; columns that the row lacks are left out."""
     return Change(table, old, {**old, **{name: value for name, value in values.items() if name in old}})

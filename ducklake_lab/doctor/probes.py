@@ -10,7 +10,7 @@ from ducklake_lab.catalog.below_sqlalchemy import run_text
 from ducklake_lab.doctor.check import Row
 from ducklake_lab.doctor.context import NEVER, Context
 from ducklake_lab.doctor.deletion_files import delete_of, deletions_of
-from ducklake_lab.doctor.mending import plain_path
+from ducklake_lab.doctor.path_mending import plain_path
 from ducklake_lab.doctor.plan import metadata_table
 from ducklake_lab.errors import DataFileError
 from ducklake_lab.maintenance.delete_orphaned_files import delete_orphaned_files

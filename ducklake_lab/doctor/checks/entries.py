@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ducklake_lab.doctor import mending
+from ducklake_lab.doctor import catalog_mending
 from ducklake_lab.doctor.check import Check, Repair
 from ducklake_lab.doctor.context import NEVER, NEWEST, Context, later, overlap, sooner
 
@@ -160,7 +160,7 @@ CHECKS = (
         "ends_in_the_future", "entries", "error", "later", "{kind} {id}",
         "It ends with snapshot {last_one}, which is yet to come, and would vanish then.",
         query=_ends_later, key=("table_id", "kind", "id", "first_one"),
-        repair=Repair("let it go on; no snapshot there is sees the difference", mending.end_never),
+        repair=Repair("let it go on; no snapshot there is sees the difference", catalog_mending.end_never),
     ),
     Check(
         "begins_in_the_future", "entries", "error", "later", "{kind} {id}",
@@ -172,13 +172,13 @@ CHECKS = (
         "versions_overlap", "entries", "error", "wrong", "{kind} {id}",
         "Its versions that begin with snapshots {first_one} and {other} both hold.",
         query=_versions_overlap, key=("table_id", "kind", "id", "first_one", "other"),
-        repair=Repair("end the earlier version where the later one begins", mending.end_version),
+        repair=Repair("end the earlier version where the later one begins", catalog_mending.end_version),
     ),
     Check(
         "version_twice", "entries", "error", "wrong", "{kind} {id}",
         "{times} rows of the catalog say what it is from snapshot {first_one} on.",
         query=_same_version_twice, key=("table_id", "kind", "id", "first_one"),
-        repair=Repair("keep one of equal rows", mending.keep_one_version),
+        repair=Repair("keep one of equal rows", catalog_mending.keep_one_version),
     ),
     Check(
         "name_twice", "entries", "error", "wrong", '"{name}"',
@@ -218,7 +218,7 @@ CHECKS = (
         "two_partitionings", "entries", "error", "later", "partitioning {id}",
         "Partitionings {id} and {other} both hold: writers divide rows by either.",
         query=_two_partitions, key=("table_id", "id", "other"),
-        repair=Repair("end the earlier one where the later one begins", mending.end_partitioning),
+        repair=Repair("end the earlier one where the later one begins", catalog_mending.end_partitioning),
     ),
     Check(
         "partition_key_of_no_column", "entries", "error", "later", "partitioning {id}",

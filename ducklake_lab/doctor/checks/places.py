@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ducklake_lab.doctor import mending, probes
+from ducklake_lab.doctor import path_mending, probes
 from ducklake_lab.doctor.check import Check, Repair
 from ducklake_lab.doctor.context import Context
 from ducklake_lab.model.quoting import quote_text
@@ -96,19 +96,19 @@ CHECKS = (
         "path_climbs", "paths", "warning", "later", "{kind} {id}",
         'Its path "{path}" leaves its folder by "..": clean-ups may take it for a file of nobody.',
         query=_climbs, key=("table_id", "kind", "id"),
-        repair=Repair("write the path in full, without ..", mending.straighten),
+        repair=Repair("write the path in full, without ..", path_mending.straighten),
     ),
     Check(
         "path_marked_relative", "paths", "error", "fails", "{kind} {id}",
         'Its path "{path}" is absolute, and the catalog says that it is relative.',
         query=_marked_relative, key=("table_id", "kind", "id"),
-        repair=Repair("say that it is absolute, if the file is there", mending.mark_absolute),
+        repair=Repair("say that it is absolute, if the file is there", path_mending.mark_absolute),
     ),
     Check(
         "path_marked_absolute", "paths", "error", "fails", "{kind} {id}",
         'Its path "{path}" is relative, and the catalog says that it is absolute.',
         query=_marked_absolute, key=("table_id", "kind", "id"),
-        repair=Repair("say that it is relative, if the file is there", mending.mark_relative),
+        repair=Repair("say that it is relative, if the file is there", path_mending.mark_relative),
     ),
     Check(
         "path_missing", "paths", "error", "fails", "{kind} {id}", "It has no path.",
@@ -123,19 +123,19 @@ CHECKS = (
         "folder_without_slash", "paths", "error", "fails", "{kind} {id}",
         'Its folder "{path}" does not end in "/", so that names of files are joined to it.',
         query=_no_slash, key=("table_id", "kind", "id"),
-        repair=Repair("add the slash, if files are there then and not now", mending.add_slash),
+        repair=Repair("add the slash, if files are there then and not now", path_mending.add_slash),
     ),
     Check(
         "data_path_odd", "paths", "warning", "later", "data path",
         'The data path "{path}" is spelled in another way than storages list it: clean-ups may delete files that are read.',
         query=_odd_data_path, key=(),
-        repair=Repair("spell it plainly", mending.straighten_data_path),
+        repair=Repair("spell it plainly", path_mending.straighten_data_path),
     ),
     Check(
         "live_file_looks_orphaned", "paths", "warning", "later", "{kind} {id}",
         'The catalog spells it "{path}", the storage lists it as {listed}: clean-ups may delete it, and its rows are read.',
         probe=probes.spelled_otherwise, key=("table_id", "kind", "id"), depth="storage",
-        repair=Repair("spell it as the storage does", mending.straighten),
+        repair=Repair("spell it as the storage does", path_mending.straighten),
     ),
     Check(
         "plain_files_in_encrypted_lake", "encryption", "warning", "none", "data files",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ducklake_lab.doctor import mending
+from ducklake_lab.doctor import catalog_mending
 from ducklake_lab.doctor.check import Check, Repair
 from ducklake_lab.doctor.context import NEWEST, Context
 
@@ -160,33 +160,33 @@ CHECKS = (
     Check(
         "snapshot_twice", "snapshots", "error", "fails", "snapshot {id}",
         "The catalog has {times} rows of this snapshot: clients refuse to read it.",
-        query=_twice, repair=Repair("keep one row, with the largest counters", mending.keep_one_snapshot),
+        query=_twice, repair=Repair("keep one row, with the largest counters", catalog_mending.keep_one_snapshot),
     ),
     Check(
         "snapshot_changes_twice", "snapshots", "warning", "later", "snapshot {id}",
         "ducklake_snapshot_changes has {times} rows of this snapshot: histories list it as often.",
-        query=_changes_twice, repair=Repair("keep one of equal rows", mending.keep_one_change),
+        query=_changes_twice, repair=Repair("keep one of equal rows", catalog_mending.keep_one_change),
     ),
     Check(
         "snapshot_changes_missing", "snapshots", "warning", "later", "snapshot {id}",
         "ducklake_snapshot_changes has no row of this snapshot: conflicts with it are not seen, and histories leave it out.",
         query=_changes_missing,
-        repair=Repair("add a row without changes, which says that it was added", mending.add_changes),
+        repair=Repair("add a row without changes, which says that it was added", catalog_mending.add_changes),
     ),
     Check(
         "changes_of_no_snapshot", "snapshots", "error", "later", "snapshot {id}",
         "ducklake_snapshot_changes has a row of this snapshot, which is yet to come: its commit fails.",
-        query=_changes_of_none, repair=Repair("remove the row", mending.drop_changes),
+        query=_changes_of_none, repair=Repair("remove the row", catalog_mending.drop_changes),
     ),
     Check(
         "next_file_id_too_small", "snapshots", "error", "later", "next file id",
         "The next file id is {next_file_id}, and {used} is in use: a new file would take it again.",
-        query=_next_file, key=(), repair=Repair(_COUNT_ON, mending.count_on),
+        query=_next_file, key=(), repair=Repair(_COUNT_ON, catalog_mending.count_on),
     ),
     Check(
         "next_catalog_id_too_small", "snapshots", "error", "later", "next catalog id",
         "The next catalog id is {next_catalog_id}, and {used} is in use: a new entry would take it again.",
-        query=_next_catalog, key=(), repair=Repair(_COUNT_ON, mending.count_on),
+        query=_next_catalog, key=(), repair=Repair(_COUNT_ON, catalog_mending.count_on),
     ),
     Check(
         "time_goes_back", "snapshots", "warning", "wrong", "snapshot {id}",
@@ -202,27 +202,27 @@ CHECKS = (
         "counters_go_back", "snapshots", "warning", "later", "snapshot {id}",
         "Its counters of ids, {next_file_id} and {next_catalog_id}, are below those of earlier snapshots, {files} and {entries}.",
         query=_ids_back,
-        repair=Repair("count on from the largest counters in a new snapshot", mending.count_on),
+        repair=Repair("count on from the largest counters in a new snapshot", catalog_mending.count_on),
     ),
     Check(
         "schema_version_missing", "snapshots", "error", "later", "schema versions",
         "ducklake_schema_versions has no row of this table: merging its files, and reading its inlined rows, fails.",
-        query=_no_version, key=("table_id",), repair=Repair("add a row of the table's begin", mending.add_version),
+        query=_no_version, key=("table_id",), repair=Repair("add a row of the table's begin", catalog_mending.add_version),
     ),
     Check(
         "schema_version_of_change_missing", "snapshots", "error", "later", "schema versions",
         "Columns changed in snapshot {id}, and ducklake_schema_versions has no row of it: files of both may be merged.",
-        query=_no_version_of_change, repair=Repair("add the row", mending.add_version_of_change),
+        query=_no_version_of_change, repair=Repair("add the row", catalog_mending.add_version_of_change),
     ),
     Check(
         "schema_version_twice", "snapshots", "warning", "later", "schema version {id}",
         "ducklake_schema_versions has {times} rows of it: maintenance counts files as often.",
-        query=_version_twice, repair=Repair("keep the first row", mending.keep_first_version),
+        query=_version_twice, repair=Repair("keep the first row", catalog_mending.keep_first_version),
     ),
     Check(
         "schema_version_of_no_table", "snapshots", "warning", "later", "table {id}",
         "ducklake_schema_versions has rows of it, and the catalog has no such table: maintenance fails as it looks for it.",
-        query=_version_of_no_table, key=("id",), repair=Repair("remove the rows", mending.drop_versions),
+        query=_version_of_no_table, key=("id",), repair=Repair("remove the rows", catalog_mending.drop_versions),
     ),
     Check(
         "id_of_two_entries", "snapshots", "error", "later", "id {id}",
@@ -242,6 +242,6 @@ CHECKS = (
     Check(
         "option_twice", "snapshots", "warning", "later", "option {id}",
         "ducklake_metadata has {times} rows of it, with {differing} values.",
-        query=_option_twice, key=("id",), repair=Repair("keep one of equal rows", mending.keep_one_option),
+        query=_option_twice, key=("id",), repair=Repair("keep one of equal rows", catalog_mending.keep_one_option),
     ),
 )  # fmt: skip
