@@ -33,7 +33,7 @@ _COMPARED = frozenset((*INTEGERS, *FLOATS, "varchar", "date", "timestamp", "time
 
 @dataclass(frozen=True, slots=True)
 class ColumnFacts:
-    """What the values of a column in a file say about its statistics.
+    """Values of a column in a file, beside its statistics.
 
     Attributes:
         outside: values outside of the bounds.
@@ -48,7 +48,7 @@ class ColumnFacts:
 
 @dataclass(slots=True)
 class FileFacts:
-    """What a data file holds.
+    """Content of a data file.
 
     Attributes:
         error: why it cannot be read; None where it can.

@@ -96,7 +96,7 @@ def _covers(spans: list[tuple[int, int]], start: int, end: int) -> bool:
 
 
 def merge_delete_files(context: Context, row: Row) -> Plan:
-    """Write one delete file for a data file, with the first snapshot of each deletion, in the place of all others."""
+    """Write one delete file for a data file, with the first snapshot of each deletion, instead of all others."""
     table_id, file_id = number(row["table_id"]), int(str(row["id"]))
     data_file = only(read(context, "ducklake_data_file", data_file_id=file_id), f"data file {file_id}")
     rows = int(str(data_file["record_count"]))
@@ -121,7 +121,7 @@ def merge_delete_files(context: Context, row: Row) -> Plan:
 
 
 def _put(context: Context, plan: Plan, data_file: Record, deletes: list[DeleteFile], first: dict[int, int]) -> None:
-    """Plan one delete file with some deletions in the place of others, which are scheduled for deletion."""
+    """Plan one delete file with some deletions instead of others, which are scheduled for deletion."""
     table_id = int(str(data_file["table_id"]))
     records = [
         only(

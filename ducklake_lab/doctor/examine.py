@@ -23,7 +23,7 @@ MOST = 200
 _TABLES = re.compile(
     r"'(?:[^']|'')*'|\"(ducklake_inlined_[a-z0-9_]+)\"|\"(?:[^\"]|\"\")*\"|(?<![.\w])(ducklake_[a-z0-9_]+)"
 )
-#: Beginnings of queries about the lake, in which no hit is of a table.
+#: Beginnings of queries about the lake, whose hits have no table.
 _OF_LAKE = ("SELECT NULL AS table_id", ", NULL AS table_id")
 
 

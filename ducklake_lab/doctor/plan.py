@@ -124,7 +124,7 @@ def only(rows: Sequence[Record], what: str) -> Record:
 
 
 def distinct(rows: Iterable[Record]) -> list[Record]:
-    """Return rows that are equal to one another once."""
+    """Return equal rows once."""
     return [dict(key) for key in dict.fromkeys(tuple(row.items()) for row in rows)]
 
 
@@ -144,7 +144,7 @@ def update(table: str, old: Record, **values: object) -> Change:
 
 
 def replaced(table: str, old: Iterable[Record], new: Iterable[Record]) -> list[Change]:
-    """Return the changes that put some rows in the place of others, which may be equal to one another."""
+    """Return the changes that put some rows instead of others; rows may be equal."""
     before, after = (Counter(tuple(row.items()) for row in rows) for rows in (old, new))
     changes = []
     for key in dict.fromkeys((*before, *after)):

@@ -46,7 +46,7 @@ class StoredFile:
         place: its absolute path.
         bytes: those of the catalog.
         found: those in the storage; None where it has no such file.
-        is_listed: the storage lists it under this very path.
+        is_listed: the storage lists it under this path.
     """
 
     kind: str

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
 from ducklake_lab.catalog.races import is_lost_race
@@ -30,7 +29,7 @@ _PAUSE = (0.02, 0.2)
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What was done, or would be done, about a finding.
+    """Repair of a finding, done or planned.
 
     Attributes:
         plan: its changes; None where there is no repair.
@@ -136,7 +135,7 @@ def _check_mended(lake: Lake, connection: sa.Connection, finding: Finding) -> No
 def _add_snapshot(context: Context, finding: Finding, plan: Plan, author: str | None) -> int:
     """Add the snapshot of a repair; it changes no row, as compactions do."""
     known = metadata_table(context, "ducklake_snapshot")
-    s = t.snapshot.c
+    s = known.c
     latest = context.connection.execute(
         sa.select(*known.c).where(s.snapshot_id == context.newest).order_by(s.next_file_id.desc()).limit(1)
     ).one()

@@ -63,7 +63,7 @@ class Diagnosis(Result):
 
 
 class Repairs(Result):
-    """What was done, or would be done, about findings: a row for each change of a metadata table.
+    """Repairs of findings, done or planned: a row for each change of a metadata table.
 
     Attributes:
         repaired: an entry for each finding.

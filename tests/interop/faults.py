@@ -77,7 +77,7 @@ def states(run: Callable[[str], list[Any]], snapshots: range) -> dict[tuple[str,
 def read_both(
     folder: Path, reference: duckdb.DuckDBPyConnection, snapshots: range
 ) -> dict[str, dict[tuple[str, int], object]]:
-    """What each client reads."""
+    """The states that each client reads."""
     with dl.connect(uri(folder), "lake", engine="duckdb") as session:
         ours = states(lambda sql: session.sql(sql).fetchall(), snapshots)
     reference.execute(f"ATTACH '{uri(folder)}' AS lake; USE lake")

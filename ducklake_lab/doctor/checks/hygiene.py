@@ -1,4 +1,4 @@
-"""What makes a lake slow or large, and no answer wrong."""
+"""Causes of slow or large lakes, which make no answer wrong."""
 
 from __future__ import annotations
 
