@@ -13,6 +13,7 @@ from ducklake_lab.cli.output import write
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ducklake_lab.doctor import Finding
     from ducklake_lab.session.doctoring import Diagnosis, Repairs
 
 
@@ -40,9 +41,9 @@ def _doctor(given: argparse.Namespace) -> int:
         attach(session, given, read_only=not given.repair)
         repairs = None
         if given.repair:
-            chosen = session.doctor(given.table, given.deep).findings if given.table else "all"
-            if not isinstance(chosen, str):
-                chosen = [one for one in chosen if one.can_repair]
+            chosen: list[Finding] | str = "all"
+            if given.table is not None:
+                chosen = [one for one in session.doctor(given.table, given.deep).findings if one.can_repair]
             repairs = session.repair(chosen, dry_run=False, deep=given.deep)
         found = session.doctor(given.table, given.deep)
         if given.json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from ducklake_lab.doctor.context import Context
@@ -92,9 +92,4 @@ class Finding:
     check: str
     last_snapshot: int | None = None
     can_repair: bool = False
-    key: Mapping[str, object] = field(default_factory=dict)
-
-
-def columns_of(check: Check) -> tuple[str, ...]:
-    """Return the columns that identify a hit, the table first."""
-    return check.key
+    key: Mapping[str, Any] = field(default_factory=dict)

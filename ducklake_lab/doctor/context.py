@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -132,6 +132,10 @@ class Context:
         found = run_text(self.connection, query)
         names = list(found.keys())
         return [dict(zip(names, row, strict=True)) for row in found]
+
+    def tuples(self, query: str) -> list[tuple[Any, ...]]:
+        """Run a query over the catalog's tables, whose columns have a fixed order."""
+        return [tuple(row) for row in run_text(self.connection, query)]
 
     def first_from(self, since: int | None) -> int | None:
         """Return the first snapshot there is from an id on; None where there is none."""

@@ -161,7 +161,7 @@ def apply(context: Context, plan: Plan) -> None:
     for change in plan.changes:
         table = metadata_table(context, change.table)
         if change.old is None:
-            context.connection.execute(table.insert(), [change.new])
+            context.connection.execute(table.insert(), change.new)
         elif change.new is None:
             context.connection.execute(table.delete().where(_matches(table, change.old)))
         else:

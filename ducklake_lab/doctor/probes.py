@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ducklake_lab.catalog.below_sqlalchemy import run_text
 from ducklake_lab.doctor.check import Row
 from ducklake_lab.doctor.context import NEVER, Context
 from ducklake_lab.doctor.deletion_files import delete_of, deletions_of
@@ -75,7 +74,7 @@ def stored(context: Context) -> Stored:
     for kind, table, key in _KINDS:
         where = "" if context.table_id is None else f" WHERE table_id = {context.table_id:d}"
         query = f"SELECT {key}, table_id, path, path_is_relative, file_size_bytes, begin_snapshot, end_snapshot FROM {table}{where}"
-        for file_id, table_id, path, relative, size, begin, end in run_text(context.connection, query).all():
+        for file_id, table_id, path, relative, size, begin, end in context.tuples(query):
             first = context.first_from(begin)
             if path is not None and first is not None and (end is None or first < end):
                 rows.append((kind, file_id, table_id, path, context.place(table_id, path, relative), size, begin, end))
@@ -172,7 +171,7 @@ def _doubled(context: Context, table_id: int, name: str) -> Iterator[Row]:
         f"SELECT m.file_id, m.row_id, m.begin_snapshot FROM {quote_identifier(name)} AS m WHERE m.file_id IN "
         f"(SELECT data_file_id FROM ducklake_delete_file WHERE table_id = {table_id:d})"
     )
-    for file_id, position, begin in run_text(context.connection, both).all():
+    for file_id, position, begin in context.tuples(both):
         if None not in (file_id, position, begin):
             marks[file_id][position] = min(begin, marks[file_id].get(position, NEVER))
     if not marks:
@@ -185,7 +184,7 @@ def _doubled(context: Context, table_id: int, name: str) -> Iterator[Row]:
         if delete.data_file_id in marks:
             deletes[delete.data_file_id].append(delete)
     query = f"SELECT data_file_id, end_snapshot FROM ducklake_data_file WHERE table_id = {table_id:d}"
-    ends: dict[int, int | None] = {row[0]: row[1] for row in run_text(context.connection, query).all()}
+    ends: dict[int, int | None] = {row[0]: row[1] for row in context.tuples(query)}
     _ = context.folders  # threads are not to read the catalog
     chosen = [
         (file_id, delete) for file_id in sorted(marks)[: None if context.deep else _READ] for delete in deletes[file_id]
@@ -228,7 +227,7 @@ def _doubled(context: Context, table_id: int, name: str) -> Iterator[Row]:
 
 def _first_of_table(context: Context) -> dict[int, int]:
     query = "SELECT table_id, min(begin_snapshot) FROM ducklake_table GROUP BY table_id"
-    return {row[0]: row[1] for row in run_text(context.connection, query).all()}
+    return {row[0]: row[1] for row in context.tuples(query)}
 
 
 def _named(context: Context, table_id: int) -> bool:
@@ -264,23 +263,21 @@ def unnamed_inlined_tables(context: Context) -> Iterator[Row]:
 
 def differing_inlined_columns(context: Context) -> Iterator[Row]:
     there: dict[str, set[str]] = defaultdict(set)
-    for name, column in run_text(context.connection, _COLUMNS[context.dialect]).all():
+    for name, column in context.tuples(_COLUMNS[context.dialect]):
         there[name].add(column)
     begins: dict[tuple[int, int], int] = {}
-    for table_id, version, begin in run_text(
-        context.connection,
+    for table_id, version, begin in context.tuples(
         "SELECT v.table_id, v.schema_version, max(v.begin_snapshot) FROM ducklake_schema_versions AS v "
         "JOIN ducklake_inlined_data_tables AS i ON i.table_id = v.table_id AND i.schema_version = v.schema_version "
         "GROUP BY v.table_id, v.schema_version",
-    ).all():
+    ):
         begins[table_id, version] = begin
     columns: dict[int, list[tuple[str, int, int]]] = defaultdict(list)
     if begins:
-        for table_id, column, begin, end in run_text(
-            context.connection,
+        for table_id, column, begin, end in context.tuples(
             "SELECT table_id, column_name, begin_snapshot, end_snapshot FROM ducklake_column WHERE parent_column IS NULL "
             "AND table_id IN (SELECT table_id FROM ducklake_inlined_data_tables)",
-        ).all():
+        ):
             columns[table_id].append((column, begin, NEVER if end is None else end))
     for table_id, name, version in context.registered:
         at = begins.get((table_id, version))
