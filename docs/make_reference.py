@@ -22,6 +22,7 @@ from ducklake_lab.magics import DuckLakeMagics, arguments, options
 from ducklake_lab.model import types
 from ducklake_lab.session import functions
 from ducklake_lab.session.appender import Appender
+from ducklake_lab.session.doctoring import Diagnosis
 from ducklake_lab.spark.types import spark_type
 
 
@@ -85,7 +86,17 @@ def _python() -> str:
     text = "# Python\n\n`import ducklake_lab as dl`. "
     text += "Importing it loads neither Spark nor pandas; each comes when it is first used.\n\n"
     text += _callable("dl.connect", dl.connect, 2)
-    for cls in (dl.Session, dl.TableHandle, dl.Result, dl.Diff, dl.AnswerDiff, dl.LakeDiff, TableDiff, Appender):
+    for cls in (
+        dl.Session,
+        dl.TableHandle,
+        dl.Result,
+        Diagnosis,
+        dl.Diff,
+        dl.AnswerDiff,
+        dl.LakeDiff,
+        TableDiff,
+        Appender,
+    ):
         text += f"## {cls.__name__}\n\n{_doc(cls)}\n\n"
         for name, member in sorted(_members(cls).items()):
             if isinstance(member, property):

@@ -52,6 +52,7 @@ for _name, _target in {
     "files.html": "ducklake_lab.widgets.files:render",
     "files.plot": "ducklake_lab.plots.files:plot",
     "health.html": "ducklake_lab.widgets.health:render",
+    "doctor.html": "ducklake_lab.widgets.doctor:render",
     "view.html": "ducklake_lab.widgets.table_view:render",
     "listing.html": "ducklake_lab.widgets.listing:render",
     "when.live": "ducklake_lab.widgets.when:live",

@@ -216,6 +216,14 @@ class Storage:
         _, prefix, _ = resolve(folder)
         return sorted(prefix + info.path for info in self._walk(folder))
 
+    def listed_sizes(self, folder: str) -> dict[str, int]:
+        """Bytes of all files below a folder, by their paths as the filesystem spells them.
+
+        Symbolic links below it are neither listed nor followed.
+        """
+        _, prefix, _ = resolve(folder)
+        return {prefix + info.path: int(info.size) for info in self._walk(folder)}
+
     def list_changed(self, folder: str) -> list[tuple[str, datetime]]:
         """All files below a folder, sorted, as paths relative to it, and when they were last changed (UTC).
 

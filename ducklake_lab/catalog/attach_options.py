@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.duckdb_files import checked_storage_version
-from ducklake_lab.errors import UsageError
+from ducklake_lab.errors import UnsupportedFeatureError, UsageError
+
+#: Refusal of deletion vectors in encrypted lakes, for which nobody has asked.
+PLAIN_VECTORS = (
+    "Deletion vectors of encrypted lakes are not encrypted: whoever has the files sees which rows are deleted. Leave "
+    "write_deletion_vectors out, or set it to 'plain'."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +36,7 @@ class AttachOptions:
     metadata_catalog: str | None = None
     metadata_schema: str | None = None
     data_inlining_row_limit: int | None = None
-    write_deletion_vectors: bool | None = None
+    write_deletion_vectors: bool | Literal["plain"] | None = None
 
     def __post_init__(self) -> None:
         if self.snapshot_version is not None and self.snapshot_time is not None:
@@ -38,6 +45,11 @@ class AttachOptions:
             versions.written(self.ducklake_version)
         if self.storage_version is not None:
             checked_storage_version(self.storage_version)
+        vectors = str(self.write_deletion_vectors).casefold()
+        if self.write_deletion_vectors is not None and vectors not in ("true", "false", "plain"):
+            raise UsageError(f'write_deletion_vectors is true, false or plain, not "{self.write_deletion_vectors}".')
+        if self.encrypted and vectors == "true":
+            raise UnsupportedFeatureError(PLAIN_VECTORS)
 
     @property
     def at(self) -> int | datetime | str | None:

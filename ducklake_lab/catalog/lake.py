@@ -197,6 +197,16 @@ class Lake:
             finally:
                 self._shared.connection = None
 
+    @contextmanager
+    def sharing(self, connection: sa.Connection) -> Iterator[None]:
+        """Let reads of this thread see what a connection has written and not committed yet."""
+        before: sa.Connection | None = getattr(self._shared, "connection", None)
+        self._shared.connection = connection
+        try:
+            yield
+        finally:
+            self._shared.connection = before
+
     def snapshot(self, connection: sa.Connection, at: int | datetime | date | str | None = None) -> Snapshot:
         """The snapshot to read: `at`, an id, a time or a tag, else the one attached at, else the newest."""
         at = self.at if at is None else at

@@ -15,6 +15,8 @@ from ducklake_lab.errors import CatalogError
 DEFAULT_INLINING_ROW_LIMIT = 10
 
 
+#: The option for deletion vectors, and its value where an encrypted lake would write them and nobody asked for plain ones.
+VECTORS, UNASKED = "write_deletion_vectors", "unasked"
 #: Scope of an option: ("table" or "schema", its id), or (None, None) for the lake.
 Scope = tuple[str | None, int | None]
 #: Scopes as options() names them.
@@ -94,8 +96,12 @@ def options_of(rows: Sequence[OptionRow], session: SessionOptions, attached: Map
         session: the session's own.
         attached: options of ATTACH, which the lake's own come before.
     """
+    defaults = {**session.defaults, **attached}
+    encrypted = any(scope is None and key == "encrypted" and value == "true" for scope, _, key, value in rows)
+    if encrypted and defaults.get(VECTORS) == "true":
+        defaults[VECTORS] = UNASKED
     values: dict[tuple[str | None, int | None, str], str] = {
-        (None, None, key): value for key, value in {**session.defaults, **attached}.items()
+        (None, None, key): value for key, value in defaults.items()
     }
     values.update({(scope, scope_id, key): value for scope, scope_id, key, value in rows})
     return Options(values, dict(session.forced), session.time_zone())

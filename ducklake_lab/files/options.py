@@ -6,10 +6,11 @@ import re
 from contextlib import closing
 from dataclasses import dataclass
 
-from ducklake_lab.catalog.options import Options
+from ducklake_lab.catalog.attach_options import PLAIN_VECTORS
+from ducklake_lab.catalog.options import UNASKED, VECTORS, Options
 from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.duckdb.file_access import connect, load_encryption
-from ducklake_lab.errors import CatalogError
+from ducklake_lab.errors import CatalogError, UnsupportedFeatureError
 from ducklake_lab.model.entries import Table
 
 #: Bytes of a data file that inserts and merges aim at.
@@ -76,9 +77,13 @@ def delete_options(options: Options, table: Table, version: Version) -> DeleteOp
 
     Raises:
         CatalogError: a stored option has an impossible value.
+        UnsupportedFeatureError: an encrypted lake would write plain deletion vectors, and nobody asked for these.
     """
     place = {"schema_id": table.schema_id, "table_id": table.table_id}
-    vectors = options.get("write_deletion_vectors", **place) == "true"
+    wanted = options.get(VECTORS, **place)
+    if wanted == UNASKED:
+        raise UnsupportedFeatureError(PLAIN_VECTORS)
+    vectors = wanted in ("true", "plain")
     limit = options.inlining_row_limit(**place)
     return DeleteOptions(limit, vectors, version.vectors_by_snapshot, _is_encrypted(options))
 

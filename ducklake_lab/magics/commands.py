@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 #: Subcommands by their names in other tools.
 _ELSEWHERE = {
+    "check": "doctor",
+    "fsck": "doctor",
     "head": "preview",
     "import": "upload",
     "ingest": "upload",
@@ -310,6 +312,17 @@ class Commands(HistoryCommands, MergeCommands):
         if given.table is not None or given.schema is not None:
             return session.policy(given.table, given.schema)
         return session.autopilot(dry_run=not given.run)
+
+    def _run_doctor(self, given: argparse.Namespace) -> object:
+        session = self._session()
+        if given.apply and not given.repair:
+            raise UsageError("--apply makes repairs; add --repair.")
+        if not given.repair:
+            return session.doctor(given.table, given.deep)
+        chosen: object = "all"
+        if given.table is not None:
+            chosen = [one for one in session.doctor(given.table, given.deep).findings if one.can_repair]
+        return session.repair(chosen, dry_run=not given.apply, deep=given.deep)
 
     def _run_help(self, _given: argparse.Namespace) -> Help:
         lines = []

@@ -22,6 +22,7 @@ from ducklake_lab.session.autopilot import Autopilot
 from ducklake_lab.session.branching import Branching
 from ducklake_lab.session.completion import Completion, SqlCompleter
 from ducklake_lab.session.depth import room_for_depth
+from ducklake_lab.session.doctoring import Doctoring
 from ducklake_lab.session.foreign_tables import ForeignTables
 from ducklake_lab.session.functions.restore import restore_table
 from ducklake_lab.session.lake_info import LakeInfo
@@ -59,7 +60,7 @@ if TYPE_CHECKING:
 
 
 @works_on_lakes
-class Session(Settings, LakeInfo, Autopilot, Branching, ForeignTables, Merging, Reverting):
+class Session(Settings, LakeInfo, Autopilot, Branching, Doctoring, ForeignTables, Merging, Reverting):
     """A session: attached lakes, and a Spark session that starts when it is needed.
 
     Threads take turns: one at a time runs a statement or a `transaction()` block. All threads share an open BEGIN.
@@ -143,7 +144,7 @@ class Session(Settings, LakeInfo, Autopilot, Branching, ForeignTables, Merging, 
         metadata_catalog: str | None = None,
         metadata_schema: str | None = None,
         data_inlining_row_limit: int | None = None,
-        write_deletion_vectors: bool | None = None,
+        write_deletion_vectors: bool | Literal["plain"] | None = None,
     ) -> Lake:
         """Attaches a lake and creates it if necessary; it becomes the current lake if there is none.
 
@@ -170,7 +171,8 @@ class Session(Settings, LakeInfo, Autopilot, Branching, ForeignTables, Merging, 
             metadata_catalog: the name of its catalog database in SQL; `__ducklake_metadata_<alias>` by default.
             metadata_schema: the schema of the metadata tables in the catalog database.
             data_inlining_row_limit: largest number of rows that an insert inlines, unless the lake sets it.
-            write_deletion_vectors: whether to write deletion vectors, unless the lake sets it.
+            write_deletion_vectors: whether to write deletion vectors, unless the lake sets it. They are never encrypted, so
+                that an encrypted lake takes them only where it is "plain".
 
         Raises:
             CatalogNotFoundError: the lake does not exist and may not be created, or its folder does not exist.

@@ -7,12 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from ducklake_lab.catalog.attach_options import PLAIN_VECTORS
 from ducklake_lab.catalog.files import file_sizes
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.options import SCOPES, Options, Scope, read_options
+from ducklake_lab.catalog.options import SCOPES, VECTORS, Options, Scope, read_options
 from ducklake_lab.catalog.snapshot_tags import PREFIX as TAG_PREFIX
 from ducklake_lab.duckdb import canonical
-from ducklake_lab.errors import BindError, UsageError, did_you_mean
+from ducklake_lab.errors import BindError, UnsupportedFeatureError, UsageError, did_you_mean
 from ducklake_lab.files.options import parse_bytes
 from ducklake_lab.model.entries import LOCAL_ID_START, Table
 from ducklake_lab.model.quoting import path_title, quote_text
@@ -76,6 +77,11 @@ def _flag(key: str, value: object) -> str:
     return "true" if text in _TRUE else "false"
 
 
+def _vectors(key: str, value: object) -> str:
+    """Returns the value; `plain` asks for vectors in encrypted lakes too."""
+    return "plain" if str(value).casefold() == "plain" else _flag(key, value)
+
+
 def _codec(key: str, value: object) -> str:
     text = str(value).casefold()
     if text not in _CODECS:
@@ -125,7 +131,7 @@ _KEYS: dict[str, tuple[str, Callable[[str, object], str]]] = {
     "expire_older_than": ("How old snapshots are when they expire", _age),
     "auto_compact": ("Whether functions that compact a whole lake compact this table too", _flag),
     "per_thread_output": ("Whether each task of an insert writes files of its own", _flag),
-    "write_deletion_vectors": ("Whether deletions are written as deletion vectors (Puffin)", _flag),
+    "write_deletion_vectors": ("Whether deletions are written as deletion vectors (Puffin)", _vectors),
     "sort_on_insert": ("Whether an insert sorts its rows by the table's sort keys", _flag),
 }
 #: Options for whole lakes only.
@@ -155,7 +161,16 @@ def store(transactions: Transactions, lake: Lake, scope: Scope, given: Mapping[s
         BindError: the option inlines rows of a table that has a column with a reserved name.
     """
     texts = dict(_checked(key, value) for key, value in given.items())
+    if texts.get(VECTORS) == "true" and _is_encrypted(lake):
+        raise UnsupportedFeatureError(PLAIN_VECTORS)
+    if texts.get(VECTORS) == "plain":
+        texts[VECTORS] = "true"
     _change(transactions, lake, scope, texts)
+
+
+def _is_encrypted(lake: Lake) -> bool:
+    with lake.connect() as connection:
+        return (lake.options(connection).get("encrypted") or "").casefold() == "true"
 
 
 def reset(transactions: Transactions, lake: Lake, scope: Scope, names: Iterable[str]) -> None:

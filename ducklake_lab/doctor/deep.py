@@ -1,0 +1,305 @@
+"""Hits that footers and rows show: each data and delete file is read once, several at a time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ducklake_lab.catalog.files import read_column_stats
+from ducklake_lab.doctor import footers
+from ducklake_lab.doctor.check import Row
+from ducklake_lab.doctor.contents import plan_of, read_rows, seen_files, table_of
+from ducklake_lab.doctor.context import NEVER, Context
+from ducklake_lab.doctor.deletion_files import delete_of, deletions_of
+from ducklake_lab.doctor.plan import metadata_table
+from ducklake_lab.duckdb.casting import cast_sql
+from ducklake_lab.engine.in_process.engine import evaluate
+from ducklake_lab.errors import DataFileError, DuckLakeError, UnsupportedFeatureError
+from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.files import ColumnStats, DataFile
+from ducklake_lab.model.quoting import quote_text
+from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID
+from ducklake_lab.model.types import FLOATS, INTEGERS
+from ducklake_lab.parallel import in_parallel
+
+#: Types whose bounds are compared with values.
+_COMPARED = frozenset((*INTEGERS, *FLOATS, "varchar", "date", "timestamp", "timestamptz", "boolean", "uuid"))
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFacts:
+    """Values of a column in a file, beside its statistics.
+
+    Attributes:
+        outside: values outside of the bounds.
+        nulls: NULLs, where their number differs from the catalog's; None where it does not.
+    """
+
+    column: Column
+    stats: ColumnStats
+    outside: int
+    nulls: int | None
+
+
+@dataclass(slots=True)
+class FileFacts:
+    """Content of a data file.
+
+    Attributes:
+        error: why it cannot be read; None where it can.
+        rows: their number.
+        row_ids: of all rows, deleted ones too.
+        newest: the largest snapshot id that a row says.
+        columns: those whose statistics are wrong.
+    """
+
+    file: DataFile
+    path: str
+    error: str | None = None
+    rows: int = 0
+    row_ids: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    newest: int | None = None
+    columns: list[ColumnFacts] = field(default_factory=list)
+
+
+def facts(context: Context) -> list[FileFacts]:
+    """Read all data files that a snapshot sees."""
+    _ = context.folders  # threads are not to read the catalog
+    files = seen_files(context, context.table_id)
+    stats: dict[int, dict[int, ColumnStats]] = {}
+    for table_id in sorted({file.table_id for file in files}):
+        stats |= _stats(context, table_id)
+    work = [(file, table_of(context, file), stats.get(file.data_file_id, {})) for file in files]
+    return in_parallel(work, lambda item: _read(context, *item))
+
+
+def _stats(context: Context, table_id: int) -> dict[int, dict[int, ColumnStats]]:
+    found: dict[int, dict[int, ColumnStats]] = {}
+    for at in {context.newest, *(context.snapshots[:1])}:
+        found |= read_column_stats(context.connection, table_id, None, at)
+    return found
+
+
+def _read(context: Context, file: DataFile, table: Table | None, stats: dict[int, ColumnStats]) -> FileFacts:
+    path = context.place(file.table_id, file.path, file.path_is_relative)
+    found = FileFacts(file, path)
+    try:
+        found.rows = footers.footer_of(context, path, file.encryption_key).rows
+        if table is None:
+            return found
+        rows = read_rows(plan_of(context, file, table))
+    except (DuckLakeError, *footers._UNREADABLE) as error:
+        found.error = str(error).strip().partition("\n")[0]
+        return found
+    found.row_ids = rows.column(ROW_ID).fill_null(-1).to_numpy().astype(np.int64)
+    snapshots = rows.column(SNAPSHOT_ID).fill_null(-1).to_numpy()
+    found.newest = int(snapshots.max()) if len(snapshots) else None
+    for column in table.columns:
+        known = stats.get(column.column_id)
+        if known is not None and not column.children and column.type in _COMPARED:
+            checked = _checked(column, known, rows.column(column.name))
+            if checked.outside or checked.nulls is not None:
+                found.columns.append(checked)
+    return found
+
+
+def _checked(column: Column, stats: ColumnStats, values: pa.ChunkedArray) -> ColumnFacts:
+    kind = column.data_type
+    wrong = []
+    if stats.min_value is not None:
+        wrong.append(f"v < {cast_sql(quote_text(stats.min_value), kind)}")
+    if stats.max_value is not None:
+        wrong.append(f"v > {cast_sql(quote_text(stats.max_value), kind)}")
+    number = " AND NOT isnan(v)" if kind.name in FLOATS else ""
+    condition = f"({' OR '.join(wrong)}){number}" if wrong else "false"
+    answer = evaluate(f"SELECT count(*) FILTER ({condition}) AS n FROM rows", {"rows": pa.table({"v": values})})
+    outside = int(answer.column(0)[0].as_py())
+    nulls = values.null_count
+    differs = stats.null_count is not None and stats.null_count != nulls
+    return ColumnFacts(column, stats, outside, nulls if differs else None)
+
+
+def _row(one: FileFacts, **values: object) -> Row:
+    file = one.file
+    return {
+        "table_id": file.table_id,
+        "id": file.data_file_id,
+        "path": one.path,
+        "record_count": file.record_count,
+        "since": file.begin_snapshot,
+        "until": file.end_snapshot,
+        "evidence": f"SELECT count(*) FROM read_parquet({quote_text(one.path)})",
+        **values,
+    }
+
+
+def unreadable_files(context: Context) -> Iterator[Row]:
+    return (_row(one, reason=one.error) for one in context.once(facts) if one.error is not None)
+
+
+def wrong_counts(context: Context) -> Iterator[Row]:
+    for one in context.once(facts):
+        if one.rows != one.file.record_count and (one.error is None or one.rows):
+            yield _row(one, rows=one.rows)
+
+
+def rows_outside_bounds(context: Context) -> Iterator[Row]:
+    for one in context.once(facts):
+        for found in one.columns:
+            if found.outside:
+                name, stats = found.column.name, found.stats
+                yield _row(
+                    one,
+                    column_id=found.column.column_id,
+                    column_name=name,
+                    low=stats.min_value,
+                    high=stats.max_value,
+                    outside=found.outside,
+                    evidence="SELECT min_value, max_value FROM ducklake_file_column_stats "
+                    f"WHERE data_file_id = {one.file.data_file_id:d} AND column_id = {found.column.column_id:d}",
+                )
+
+
+def wrong_null_counts(context: Context) -> Iterator[Row]:
+    for one in context.once(facts):
+        for found in one.columns:
+            if found.nulls is not None:
+                yield _row(
+                    one,
+                    column_id=found.column.column_id,
+                    column_name=found.column.name,
+                    null_count=found.stats.null_count,
+                    nulls=found.nulls,
+                    evidence="SELECT value_count, null_count FROM ducklake_file_column_stats "
+                    f"WHERE data_file_id = {one.file.data_file_id:d} AND column_id = {found.column.column_id:d}",
+                )
+
+
+def future_rows(context: Context) -> Iterator[Row]:
+    for one in context.once(facts):
+        bound = max(one.file.begin_snapshot, one.file.partial_max or 0)
+        if one.newest is not None and one.newest > bound and one.newest > context.newest:
+            yield _row(one, found=one.newest, bound=bound)
+
+
+def repeated_row_ids(context: Context) -> Iterator[Row]:
+    """Rows of one snapshot with one id: at the newest snapshot, and at those before each file ended."""
+    by_table: dict[int, list[FileFacts]] = defaultdict(list)
+    for one in context.once(facts):
+        if one.error is None and len(one.row_ids):
+            by_table[one.file.table_id].append(one)
+    for table_id, files in by_table.items():
+        live = [one for one in files if one.file.end_snapshot is None]
+        ids = [_live_ids(context, one) for one in live]
+        joined = np.concatenate(ids) if ids else np.zeros(0, np.int64)
+        unique, counts = np.unique(joined, return_counts=True)
+        again = unique[counts > 1]
+        if len(again):
+            yield {
+                "table_id": table_id,
+                "times": int(counts[counts > 1].sum()),
+                "row_id": int(again[0]),
+                "since": max(one.file.begin_snapshot for one, own in zip(live, ids, strict=True) if again[0] in own),
+                "until": None,
+                "evidence": f"SELECT data_file_id, path, row_id_start, record_count FROM ducklake_data_file "
+                f"WHERE table_id = {table_id:d} AND end_snapshot IS NULL",
+            }
+
+
+def _live_ids(context: Context, one: FileFacts) -> npt.NDArray[np.int64]:
+    """Return the ids of rows that are not deleted at the newest snapshot."""
+    gone: set[int] = set()
+    name = context.delete_tables.get(one.file.table_id)
+    if name is not None:
+        query = f"SELECT row_id FROM {name} WHERE file_id = {one.file.data_file_id:d}"
+        gone |= {int(str(row["row_id"])) for row in context.rows(query)}
+    for record in _delete_records(context, one.file.table_id):
+        if record["data_file_id"] == one.file.data_file_id and record["end_snapshot"] is None:
+            try:
+                gone.update(deletions_of(context, delete_of(record), one.file.table_id)[0].tolist())
+            except (DataFileError, UnsupportedFeatureError):
+                continue
+    kept = np.ones(len(one.row_ids), np.bool_)
+    kept[[position for position in gone if 0 <= position < len(kept)]] = False
+    return one.row_ids[kept]
+
+
+def _delete_records(context: Context, table_id: int) -> list[dict[str, object]]:
+    columns = ", ".join(column.name for column in metadata_table(context, "ducklake_delete_file").c)
+    return context.rows(f"SELECT {columns} FROM ducklake_delete_file WHERE table_id = {table_id:d}")
+
+
+def large_row_ids(context: Context) -> Iterator[Row]:
+    largest: dict[int, int] = {}
+    for one in context.once(facts):
+        if len(one.row_ids):
+            largest[one.file.table_id] = max(largest.get(one.file.table_id, -1), int(one.row_ids.max()))
+    for table_id, row_id in largest.items():
+        found = context.rows(f"SELECT max(next_row_id) AS n FROM ducklake_table_stats WHERE table_id = {table_id:d}")
+        following = found[0]["n"]
+        if following is not None and row_id >= int(str(following)):
+            yield {
+                "table_id": table_id,
+                "row_id": row_id,
+                "next_row_id": following,
+                "since": None,
+                "until": None,
+                "evidence": f"SELECT next_row_id FROM ducklake_table_stats WHERE table_id = {table_id:d}",
+            }
+
+
+def _deletes(context: Context) -> Iterator[tuple[dict[str, object], npt.NDArray[np.int64]]]:
+    """Rows of `ducklake_delete_file` that a snapshot sees, and the positions in their files."""
+    tables = [context.table_id] if context.table_id is not None else sorted(context.names)
+    records = []
+    for table_id in tables:
+        for record in _delete_records(context, table_id):
+            first = context.first_from(int(str(record["begin_snapshot"])))
+            end = NEVER if record["end_snapshot"] is None else int(str(record["end_snapshot"]))
+            if first is not None and first < end:
+                records.append(record)
+
+    def positions(record: dict[str, object]) -> npt.NDArray[np.int64] | None:
+        try:
+            return deletions_of(context, delete_of(record), int(str(record["table_id"])))[0]
+        except (DataFileError, UnsupportedFeatureError):
+            return None
+
+    for record, found in zip(records, in_parallel(records, positions), strict=True):
+        if found is not None:
+            yield record, found
+
+
+def _of_delete(record: dict[str, object], **values: object) -> Row:
+    return {
+        "table_id": record["table_id"],
+        "id": record["delete_file_id"],
+        "data_file_id": record["data_file_id"],
+        "since": record["begin_snapshot"],
+        "until": record["end_snapshot"],
+        "delete_count": record["delete_count"],
+        "evidence": f"SELECT * FROM ducklake_delete_file WHERE delete_file_id = {record['delete_file_id']}",
+        **values,
+    }
+
+
+def wrong_delete_counts(context: Context) -> Iterator[Row]:
+    for record, positions in _deletes(context):
+        if len(positions) != record["delete_count"]:
+            yield _of_delete(record, rows=len(positions))
+
+
+def deletions_outside(context: Context) -> Iterator[Row]:
+    rows = {one.file.data_file_id: one.rows for one in context.once(facts) if one.error is None}
+    for record, positions in _deletes(context):
+        count = rows.get(int(str(record["data_file_id"])))
+        if count is None:
+            continue
+        inside = np.unique(positions[(positions >= 0) & (positions < count)])
+        if len(inside) != len(positions):
+            yield _of_delete(record, outside=len(positions) - len(inside))

@@ -1,0 +1,219 @@
+"""The doctor of a session: on every kind of catalog, beside other clients, over hostile names, and as views."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+import ducklake_lab as dl
+from ducklake_lab.cli import main
+from ducklake_lab.doctor.registry import CHECKS
+
+pytestmark = pytest.mark.sampled(3)
+
+
+@pytest.fixture
+def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session]:
+    with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        session.sql("CREATE TABLE t (i INTEGER, s VARCHAR); INSERT INTO t SELECT i, 's' FROM range(50) r(i)")
+        session.sql(
+            "DELETE FROM t WHERE i < 3; DELETE FROM t WHERE i BETWEEN 10 AND 30; INSERT INTO t VALUES (90, 'x')"
+        )
+        yield session
+
+
+def damage(session: dl.Session, *statements: str) -> None:
+    """Changes the catalog as no client would."""
+    lake = session.current_lake
+    with lake.connect(fresh=True) as connection:
+        for statement in statements:
+            connection.execute(sa.text(statement))
+        connection.commit()
+    lake.cache.store(None)
+    lake.cache.forget()
+
+
+def found(session: dl.Session, *, deep: bool = False) -> list[str]:
+    return [one.check for one in session.doctor(deep=deep).findings if one.severity != "info"]
+
+
+@pytest.mark.every_catalog
+def test_each_check_is_asked_of_every_catalog(session: dl.Session) -> None:
+    session.sql(
+        "ALTER TABLE t ADD COLUMN n INTEGER; INSERT INTO t VALUES (91, 'y', 1); CREATE VIEW v AS SELECT i FROM t"
+    )
+    diagnosis = session.doctor(deep=True)
+    assert not diagnosis.is_ill, [(one.check, one.finding) for one in diagnosis.findings]
+    assert diagnosis.examination.checked == len(CHECKS)
+    assert diagnosis.columns == ["severity", "object", "finding", "evidence", "since_snapshot", "repair"]
+    assert "healthy" in diagnosis.summary
+
+
+@pytest.mark.every_catalog
+def test_repairs_on_every_catalog(session: dl.Session) -> None:
+    rows = session.sql("SELECT rowid, * FROM t ORDER BY ALL").fetchall()
+    newest = session.current_snapshot().snapshot_id
+    name = f"ducklake_inlined_delete_{session.state().table('main', 't').table_id}"
+    damage(
+        session,
+        "UPDATE ducklake_table_stats SET next_row_id = 7",
+        "UPDATE ducklake_data_file SET end_snapshot = 4000",
+        f"INSERT INTO {name} SELECT file_id, row_id, begin_snapshot + 1 FROM {name} WHERE row_id = 1",
+        f"UPDATE ducklake_snapshot SET next_file_id = 1 WHERE snapshot_id = {newest}",
+    )
+    wanted = {"next_row_id_too_small", "ends_in_the_future", "inlined_deletion_twice", "next_file_id_too_small"}
+    assert wanted <= set(found(session))
+    planned = session.repair("all")
+    assert wanted <= set(found(session))
+    assert {one.finding.check for one in planned.repaired} >= wanted
+    done = session.repair("all", dry_run=False)
+    assert {one.finding.check for one in done.repaired if one.note == "repaired"} >= wanted
+    assert found(session, deep=True) == []
+    assert session.sql("SELECT rowid, * FROM t ORDER BY ALL").fetchall() == rows
+    made = [entry for entry in session.snapshots() if entry.info.snapshot_id > newest]
+    assert len(made) == len([one for one in done.repaired if one.note == "repaired"])
+    assert all((entry.info.commit_message or "").startswith("repair of ") for entry in made)
+    assert all(entry.rows_added == 0 and not entry.rows_removed for entry in made)
+    session.sql("INSERT INTO t SELECT i, 'n' FROM range(100) r(i)")
+    assert session.sql("SELECT count(DISTINCT rowid) = count(*) FROM t").fetchall() == [(True,)]
+
+
+@pytest.fixture
+def local(tmp_path: Path) -> Iterator[dl.Session]:
+    uri = f"ducklake:{tmp_path}/lake.ducklake"
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        session.sql(
+            "CREATE TABLE t (i INTEGER); INSERT INTO t SELECT i FROM range(50) r(i); CREATE TABLE u (a INTEGER)"
+        )
+        yield session
+
+
+def test_a_table_limits_the_findings(local: dl.Session) -> None:
+    damage(local, "UPDATE ducklake_table_stats SET next_row_id = 7")
+    assert [one.check for one in local.doctor("t").findings] == ["next_row_id_too_small"]
+    assert local.doctor("main.u").findings == ()
+
+
+def test_a_repair_looks_again_under_the_lock(local: dl.Session, tmp_path: Path) -> None:
+    damage(local, "UPDATE ducklake_table_stats SET next_row_id = 7")
+    findings = local.doctor().findings
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", alias="lake", engine="duckdb") as other:
+        assert [one.note for one in other.repair("all", dry_run=False).repaired] == ["repaired"]
+        newest = other.current_snapshot().snapshot_id
+    done = local.repair(findings, dry_run=False)
+    assert [one.note for one in done.repaired] == ["none: it is gone"]
+    assert local.current_snapshot().snapshot_id == newest
+
+
+def test_a_repair_that_would_not_help_writes_nothing(
+    local: dl.Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ducklake_lab.doctor import repairing
+
+    damage(local, "UPDATE ducklake_table_stats SET next_row_id = 7")
+    monkeypatch.setattr(repairing, "apply", lambda context, plan: None)
+    before = (local.current_snapshot().snapshot_id, local.doctor().fetchall())
+    assert local.repair("all", dry_run=False).repaired[0].note == "none: the repair would leave it as it is"
+    assert (local.current_snapshot().snapshot_id, local.doctor().fetchall()) == before
+
+
+def test_the_note_of_a_repair_undoes_it(local: dl.Session) -> None:
+    damage(local, "UPDATE ducklake_table_stats SET next_row_id = 7")
+    local.repair("next_row_id_too_small", dry_run=False)
+    (change,) = json.loads(local.snapshots()[-1].info.commit_extra_info or "")["repaired"]
+    assert change["table"] == "ducklake_table_stats"
+    assert (change["old"]["next_row_id"], change["new"]["next_row_id"]) == (7, 50)
+
+
+def test_what_is_refused(local: dl.Session, tmp_path: Path) -> None:
+    with pytest.raises(dl.UsageError, match=r"no check \"next_row_id\".*Did you mean next_row_id_too_small"):
+        local.repair("next_row_id")
+    with pytest.raises(dl.EntryNotFoundError):
+        local.doctor("nothing")
+    local.sql("BEGIN")
+    with pytest.raises(dl.TransactionError, match="COMMIT or ROLLBACK"):
+        local.repair("all")
+    local.sql("ROLLBACK")
+    damage(local, "UPDATE ducklake_table_stats SET next_row_id = 7")
+    local.close()
+    with dl.Session(engine="duckdb") as session:
+        session.attach(f"ducklake:{tmp_path}/lake.ducklake", "lake", read_only=True)
+        assert session.repair("all").repaired[0].note == "to repair"
+        with pytest.raises(dl.TransactionError, match="read-only"):
+            session.repair("all", dry_run=False)
+
+
+def test_views_escape_hostile_names(local: dl.Session) -> None:
+    hostile = "<img src=x onerror=alert(1)>\u202e"
+    local.sql(f'CREATE TABLE "{hostile}" AS SELECT i FROM range(20) r(i)')
+    damage(
+        local,
+        "UPDATE ducklake_data_file SET file_format = '<script>''\"', path = '{nothing} ''; DROP TABLE x' || path",
+        "UPDATE ducklake_table_stats SET next_row_id = 1",
+    )
+    diagnosis = local.doctor()
+    assert "file_format_unknown" in [one.check for one in diagnosis.findings]
+    html = diagnosis._repr_html_()
+    assert "<img" not in html and "<script" not in html and "\u202e" not in html
+    assert "&lt;img" in html and "Errors" in html
+    for one in diagnosis.findings:
+        if one.check != "data_file_missing":
+            local.sql(one.evidence).fetchall()
+    assert not any(one.note == "repaired" and "missing" in one.finding.check for one in local.repair("all").repaired)
+
+
+def test_a_healthy_lake_is_one_line(local: dl.Session) -> None:
+    diagnosis = local.doctor()
+    assert len(diagnosis) == 0
+    html = diagnosis._repr_html_()
+    assert "<table" not in html
+    assert "healthy: nothing found by " in html and "2 tables, 1 data files" in html
+
+
+def test_the_command(local: dl.Session, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lake = f"{tmp_path}/lake.ducklake"
+    assert main(["doctor", lake]) == 0
+    assert "lake is healthy" in capsys.readouterr().out
+    damage(local, "UPDATE ducklake_table_stats SET next_row_id = 7")
+    assert main(["doctor", lake]) == 1
+    shown = capsys.readouterr().out
+    assert "error  main.t: row ids: The next row id is 7" in shown and "repair: count on from 50" in shown
+    assert main(["doctor", lake, "--json"]) == 1
+    (finding,) = json.loads(capsys.readouterr().out)["findings"]
+    assert (finding["check"], finding["severity"], finding["since_snapshot"]) == (
+        "next_row_id_too_small",
+        "error",
+        None,
+    )
+    assert main(["doctor", lake, "--repair", "--json"]) == 0
+    members = json.loads(capsys.readouterr().out)
+    assert not members["ill"] and members["repaired"][0]["result"] == "repaired"
+    assert main(["doctor", lake, "--deep"]) == 0
+    assert main(["doctor", f"{lake}x"]) == 2
+
+
+def test_the_magic(local: dl.Session) -> None:
+    from ducklake_lab.magics.arguments import parsers
+
+    given = parsers()["doctor"].parse_args(["t", "--deep", "--repair", "--apply"])
+    assert (given.table, given.deep, given.repair, given.apply) == ("t", True, True, True)
+
+
+def test_encrypted_lakes_take_no_plain_vectors_unasked(tmp_path: Path) -> None:
+    uri, data = f"ducklake:{tmp_path}/lake.ducklake", f"{tmp_path}/data"
+    with dl.Session(engine="duckdb") as session:
+        with pytest.raises(dl.UnsupportedFeatureError, match="not encrypted"):
+            session.attach(uri, "lake", data_path=data, encrypted=True, write_deletion_vectors=True)
+        assert not (tmp_path / "lake.ducklake").exists()
+        session.attach(uri, "lake", data_path=data, encrypted=True)
+        with pytest.raises(dl.UnsupportedFeatureError, match="'plain'"):
+            session.sql("CALL lake.set_option('write_deletion_vectors', true)")
+        session.sql("CALL lake.set_option('write_deletion_vectors', 'plain')")
+        assert ("write_deletion_vectors", "true") in [(row["option"], row["value"]) for row in session.options()]
+        damage(session, "UPDATE ducklake_metadata SET value = 'false' WHERE \"key\" = 'write_deletion_vectors'")
+    with dl.Session(engine="duckdb") as session, pytest.raises(dl.UsageError, match="true, false or plain"):
+        session.attach(uri, "lake", write_deletion_vectors="sometimes")  # type: ignore[arg-type]
