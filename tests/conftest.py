@@ -17,6 +17,7 @@ import duckdb
 import pytest
 from hypothesis import settings
 
+from tests import quack as quack_servers
 from tests.chromium import find
 from tests.cluster import QUICK_JAVA, standalone_cluster
 from tests.installed import Installed, build_wheel, install
@@ -88,6 +89,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "catalog" in metafunc.fixturenames:
         asked = metafunc.config.getoption("--catalog") or ["all"]
         kinds: Sequence[str] = CATALOGS if "all" in asked else asked
+        if "all" in asked and not quack_servers.is_installed() and not os.environ.get("CI"):
+            kinds = [kind for kind in kinds if kind != "quack"]
         if "reference" in metafunc.fixturenames:
             # the reference itself does not hold what it says on MySQL
             kinds = [kind for kind in kinds if kind != "mysql"]
@@ -245,6 +248,28 @@ def mysql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str
         yield make
 
 
+@pytest.fixture(scope="session")
+def quack_server() -> Iterator[quack_servers.Servers]:
+    """Servers of DuckDB files, and their token for all clients; skips where DuckDB's extension quack is not installed."""
+    with pytest.MonkeyPatch.context() as environment, quack_servers.serving() as servers:
+        environment.setenv("QUACK_TOKEN", quack_servers.TOKEN)
+        yield servers
+
+
+@pytest.fixture
+def quack(quack_server: quack_servers.Servers, tmp_path: Path) -> Iterator[Callable[[str], str]]:
+    """Serves new files, until the test ends; returns `host:port`."""
+    ports = []
+
+    def make(name: str) -> str:
+        ports.append(quack_server.serve(tmp_path / f"{name}.served"))
+        return f"localhost:{ports[-1]}"
+
+    yield make
+    for port in ports:
+        quack_server.stop(port)
+
+
 @pytest.fixture
 def new_catalog(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., str]:
     """Makes places for new catalogs: `new_catalog("sqlite")` returns the URI of a lake that does not exist yet."""
@@ -254,6 +279,8 @@ def new_catalog(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[...,
             return f"ducklake:{tmp_path / name}.ducklake"
         if kind == "sqlite":
             return f"ducklake:sqlite:{tmp_path / name}.sqlite"
+        if kind == "quack":
+            return f"ducklake:quack:{request.getfixturevalue('quack')(name)}"
         if kind == "mysql":
             return f"ducklake:mysql:{request.getfixturevalue('mysql')()}"
         return f"ducklake:postgres:{request.getfixturevalue('postgres')()}"

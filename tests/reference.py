@@ -60,6 +60,10 @@ def loaded(*more: str) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(config={"allow_unsigned_extensions": True, **_THREADS})
     for name in (*EXTENSIONS, *more):
         connection.execute(f"LOAD '{extension(name)}'")
+    if "QUACK_TOKEN" in os.environ:
+        for name in ("httpfs", "quack"):
+            connection.execute(f"LOAD '{extension(name)}'")
+        connection.execute(f"CREATE SECRET (TYPE quack, TOKEN '{os.environ['QUACK_TOKEN']}')")
     return connection
 
 

@@ -7,7 +7,18 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from ducklake_lab.cli import agents, differences, history, indexes, merging, notebooks, page, queries, reverting
+from ducklake_lab.cli import (
+    agents,
+    differences,
+    history,
+    indexes,
+    merging,
+    notebooks,
+    page,
+    queries,
+    reverting,
+    serving,
+)
 from ducklake_lab.cli.arguments import DONE, FAILED, STOPPED, Commands
 from ducklake_lab.cli.output import read_no_more
 from ducklake_lab.errors import DuckLakeError
@@ -29,6 +40,7 @@ _COMMANDS = (
     history.add_blame,
     indexes.add_indexes,
     page.add_open,
+    serving.add_serve,
     agents.add_mcp,
 )
 

@@ -297,19 +297,19 @@ class RemoteConnection:
     def _refusal(self, text: str) -> duckdb.Error:
         place = self._address.removeprefix("quack:")
         if "Authentication failed" in text:
-            return ServerRefusedError(f"the server at {place} does not know the token")
+            return ServerRefusedError(f"the server at {place} does not know the token; use the one that it printed.")
         if "resolve host" in text:
-            return duckdb.IOException(f"there is no host of the name in {place}")
+            return duckdb.IOException(f"there is no host of the name in {place}.")
         if "connect to server" in text:
-            return duckdb.IOException(f"no server answers at {place}; ducklake-lab serve starts one")
+            return duckdb.IOException(f"no server answers at {place}; ducklake-lab serve starts one.")
         if "SSL" in text or "certificate" in text:
             return duckdb.IOException(
                 f"the server at {place} does not speak TLS, or has no certificate that is trusted; DISABLE_SSL of the "
-                "secret allows plain HTTP"
+                "secret allows plain HTTP."
             )
         return ServerRefusedError(
             f"what answers at {place} is no server of the protocol of DuckDB {duckdb.__version__}; DuckDB 1.5 and 2.0 speak "
-            "different versions of it, so use one of them on both sides"
+            "different versions of it, so use one of them on both sides."
         )
 
 
@@ -319,43 +319,4 @@ def _understood(error: duckdb.Error) -> duckdb.Error:
     if not isinstance(error, duckdb.InvalidInputException):
         return type(error)(text)
     return next((kind for pattern, kind in _ERRORS if pattern.search(text)), duckdb.InvalidInputException)(text)
-
-
-def serve(path: str, address: str, token: str, *, elsewhere: bool = False) -> duckdb.DuckDBPyConnection:
-    """Opens a database file and serves it until the connection is closed.
-
-    Clients reach this file alone: no other file, no network, no setting.
-
-    Args:
-        address: `quack:host:port`.
-        elsewhere: let clients of other machines in.
-
-    Raises:
-        duckdb.Error: the file cannot be opened, or the port is taken; the text holds no token.
-    """
-    connection = duckdb.connect(path, config={"python_enable_replacements": False})
-    try:
-        load_quack(connection)
-        allow = ", allow_other_hostname := true" if elsewhere else ""
-        try:
-            connection.execute(f"CALL quack_serve({quote_text(address)}, token := {quote_text(token)}{allow})")
-        except duckdb.Error as error:
-            failed = type(error)(str(error).partition("\n")[0].replace(token, "***"))
-        else:
-            failed = None
-        if failed is not None:
-            raise failed
-        connection.execute("SET enable_external_access = false; SET lock_configuration = true")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def stop(connection: duckdb.DuckDBPyConnection, address: str) -> None:
-    """Ends what `serve` began: clients are let go, and the file is written and closed."""
-    try:
-        connection.execute(f"CALL quack_stop({quote_text(address)})")
-    finally:
-        connection.close()
 
