@@ -175,8 +175,10 @@ def spark_jar() -> None:
 
 
 @pytest.fixture
-def reference() -> Iterator[duckdb.DuckDBPyConnection]:
+def reference(request: pytest.FixtureRequest) -> Iterator[duckdb.DuckDBPyConnection]:
     """DuckDB with its own DuckLake extension, able to attach every kind of catalog."""
+    if "quack" in getattr(getattr(request.node, "callspec", None), "params", {}).values():
+        request.getfixturevalue("quack_server")  # for its token
     connection = connect()
     yield connection
     connection.close()
