@@ -14,8 +14,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import attachments, versions
-from ducklake_lab.catalog.engines import SERVER
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.engines import SERVER
 from ducklake_lab.catalog.options import OPTIONS, OptionRow
 from ducklake_lab.catalog.servers import Server
 from ducklake_lab.catalog.tables import one_of, visible
@@ -104,7 +104,9 @@ def read_unfinished(connection: sa.Connection) -> int | None:
     if not _commits_in_parts(connection):
         return None
     s = t.snapshot
-    found = connection.scalar(sa.select(s.c.snapshot_id).where(s.c.snapshot_id == _NEWEST_ID.scalar_subquery(), ~_WHOLE))
+    found = connection.scalar(
+        sa.select(s.c.snapshot_id).where(s.c.snapshot_id == _NEWEST_ID.scalar_subquery(), ~_WHOLE)
+    )
     return None if found is None else int(found)
 
 

@@ -47,7 +47,9 @@ def _served(location: CatalogLocation, host: str, port: int, token: str) -> Iter
     except OSError as error:
         if entered:
             raise
-        raise CatalogError(f"Nothing can be served at {host}:{port}: {error.strerror}; choose another --port.") from None
+        raise CatalogError(
+            f"Nothing can be served at {host}:{port}: {error.strerror}; choose another --port."
+        ) from None
     except duckdb.Error as error:
         if entered:
             raise

@@ -30,10 +30,17 @@ def add_serve(commands: Commands) -> None:
         "lake.ducklake --port 9595 --host 0.0.0.0",
     )
     served.add_argument(
-        "--port", type=_port, default=QUACK_PORT, metavar="N", help=f"listen on this port ({QUACK_PORT}); 0 takes a free one"
+        "--port",
+        type=_port,
+        default=QUACK_PORT,
+        metavar="N",
+        help=f"listen on this port ({QUACK_PORT}); 0 takes a free one",
     )
     served.add_argument(
-        "--host", default="localhost", metavar="HOST", help="listen at this address, also for other machines (localhost)"
+        "--host",
+        default="localhost",
+        metavar="HOST",
+        help="listen at this address, also for other machines (localhost)",
     )
     served.add_argument("--data-path", metavar="PATH", help="where the data of a new lake shall be kept")
 
@@ -58,9 +65,13 @@ def _serve(given: argparse.Namespace) -> int:
     with _stopped() as stopped, serving(location, given.host, given.port, token) as address:
         say(f"Serving {location.display} at {address.removeprefix('quack:')}; Ctrl-C ends it.")
         say(f"Token: {token}" if own is None else f"Token: that of {TOKEN}")
-        say(f'Connect with it in {TOKEN}, or in a secret of type quack: dl.connect("ducklake:{address}", data_path="{lake.data_path}")')
+        say(
+            f'Connect with it in {TOKEN}, or in a secret of type quack: dl.connect("ducklake:{address}", data_path="{lake.data_path}")'
+        )
         if given.host not in LOOPBACK:
-            say("Clients of other machines expect TLS: put a proxy with a certificate before it, or let them set DISABLE_SSL.")
+            say(
+                "Clients of other machines expect TLS: put a proxy with a certificate before it, or let them set DISABLE_SSL."
+            )
         stopped.wait()
     say("Stopped.")
     return DONE

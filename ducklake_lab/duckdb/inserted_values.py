@@ -19,8 +19,8 @@ from ducklake_lab.model.types import DataType
 
 #: Texts and names, in which nothing stands for a parameter, and parameters: `$1`, or `?` for the next one.
 _PARTS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\d+)|\?""")
-#: Types whose texts need no quotes.
-_NUMBERS = frozenset("tinyint smallint integer bigint hugeint utinyint usmallint uinteger ubigint uhugeint".split())
+#: Types whose texts need no quotes. Those of 128 bits do: DuckDB cannot negate the digits of the least of them.
+_NUMBERS = frozenset("tinyint smallint integer bigint utinyint usmallint uinteger ubigint".split())
 #: DuckDB's parser ends a text at a NUL.
 _NUL = "'||chr(0)||'"
 

@@ -12,6 +12,7 @@ import os
 import re
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import duckdb
@@ -24,6 +25,8 @@ from ducklake_lab.model.quoting import quote_text
 
 #: Statements that write, and whose results nobody reads.
 _WRITES = re.compile(r"\s*(?:insert|update|delete|create|drop|alter)\b", re.IGNORECASE)
+#: An INSERT of one row: what is before it, and the row.
+_INSERT = re.compile(r"(\s*insert\s+into\s.*\bvalues\s*)(\([^()'\"]*\))\s*", re.IGNORECASE | re.DOTALL)
 _DEFINES = re.compile(r"\s*create\b", re.IGNORECASE)
 #: Statements whose effect lasts as long as a session.
 _SETS = re.compile(r"\s*use\b", re.IGNORECASE)
@@ -143,6 +146,10 @@ class RemoteConnection:
         return self
 
     def executemany(self, statement: str, parameters: Iterable[Sequence[object]]) -> RemoteConnection:
+        """Run a statement with each of some rows of values; an INSERT of all of them is one."""
+        insert = _INSERT.fullmatch(statement)
+        if insert is not None:
+            return self.execute(insert[1] + ", ".join(with_values(insert[2], values) for values in parameters))
         for values in parameters:
             self.execute(statement, values)
         return self
@@ -228,14 +235,9 @@ class RemoteConnection:
 
     def close(self) -> None:
         """End the session on the server."""
-        if self._local is None:
-            return
-        try:
+        with suppress(duckdb.Error):  # where the server is gone, so is the session
             self._local.execute(f"DETACH DATABASE IF EXISTS {self._name}")
-        except duckdb.Error:  # where the server is gone, so is the session
-            pass
-        finally:
-            self._local.close()
+        self._local.close()
 
     # Texts to the server
 
@@ -248,8 +250,8 @@ class RemoteConnection:
         return f"WITH {', '.join(used)} {text}" if used else text
 
     def _send(self, statements: list[str], *, ends: bool = False) -> None:
-        begins = not self._is_open and (ends or (self._begins and not self.autocommit))
-        writes = ends or len(statements) > 1
+        writes = ends or len(statements) > 1 or _WRITES.match(statements[0]) is not None
+        begins = not self._is_open and (writes or (self._begins and not self.autocommit))
         texts = [*(["BEGIN TRANSACTION"] if begins else []), *statements, *(["COMMIT"] if ends else [])]
         was_open, text = self._is_open, ";\n".join(texts)
         self._is_open = was_open or begins
@@ -260,7 +262,8 @@ class RemoteConnection:
             lost = self.is_broken
             if was_open or not (_NO_SESSION in str(error) or (lost and not writes)):
                 raise
-            # the server was started anew, and has run nothing of it
+            # the server was started anew, and has run nothing of it; or it was a read, which may run twice
+            self.is_broken = True
             self._attach()
             self.is_broken = False
             self._run(text)
@@ -278,10 +281,8 @@ class RemoteConnection:
 
     def _attach(self) -> None:
         options = f"TOKEN {quote_text(self._token)}, TYPE quack{', DISABLE_SSL true' if self._plain else ''}"
-        try:
+        with suppress(duckdb.Error):  # the server has forgotten the session
             self._local.execute(f"DETACH DATABASE IF EXISTS {self._name}")
-        except duckdb.Error:  # the server has forgotten the session
-            pass
         try:
             self._local.execute(f"ATTACH {quote_text(self._address)} AS {self._name} ({options})")
         except duckdb.Error as error:
@@ -319,4 +320,3 @@ def _understood(error: duckdb.Error) -> duckdb.Error:
     if not isinstance(error, duckdb.InvalidInputException):
         return type(error)(text)
     return next((kind for pattern, kind in _ERRORS if pattern.search(text)), duckdb.InvalidInputException)(text)
-

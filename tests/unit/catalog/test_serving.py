@@ -48,7 +48,9 @@ def serve() -> Iterator[Serve]:
         if token is not None:
             environment["QUACK_TOKEN"] = token
         command = [sys.executable, "-m", "ducklake_lab.cli", "serve", *map(str, words)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+        )
         started.append(process)
         assert process.stdout is not None
         lines = []
@@ -99,14 +101,16 @@ def test_clients_reach_the_catalog_alone(path: Path, serve: Serve, tmp_path: Pat
         "SET enable_external_access = true",
         "SET threads = 1",
     ):
-        with pytest.raises(duckdb.Error, match="disabled|locked|Cannot"):
+        with pytest.raises(duckdb.Error, match=r"disabled|locked|Cannot"):
             client.execute(statement)
         client.rollback()
     assert not list(tmp_path.glob("made*"))
     client.close()
     # and nobody else listens there
     address = f"0100007F:{port:04X}"
-    listening = [line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines()[1:] if line.split()[3] == "0A"]
+    listening = [
+        line.split()[1] for line in Path("/proc/net/tcp").read_text().splitlines()[1:] if line.split()[3] == "0A"
+    ]
     assert [place for place in listening if place.endswith(f":{port:04X}")] == [address]
     assert process.poll() is None
 
@@ -133,7 +137,9 @@ def test_what_cannot_be_served(
 
 
 def test_a_new_lake(tmp_path: Path, serve: Serve, monkeypatch: pytest.MonkeyPatch):
-    process, said = serve(tmp_path / "new.ducklake", "--data-path", tmp_path / "data", "--port", 0, token="chosen-by-hand")
+    process, said = serve(
+        tmp_path / "new.ducklake", "--data-path", tmp_path / "data", "--port", 0, token="chosen-by-hand"
+    )
     monkeypatch.setenv("QUACK_TOKEN", "chosen-by-hand")
     (uri,) = re.findall(r'dl\.connect\("(\S+)"', said)
     with dl.connect(uri, engine="duckdb") as session:
