@@ -89,8 +89,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "catalog" in metafunc.fixturenames:
         asked = metafunc.config.getoption("--catalog") or ["all"]
         kinds: Sequence[str] = CATALOGS if "all" in asked else asked
-        if "all" in asked and not quack_servers.is_installed() and not os.environ.get("CI"):
-            kinds = [kind for kind in kinds if kind != "quack"]
         if "reference" in metafunc.fixturenames:
             # the reference itself does not hold what it says on MySQL
             kinds = [kind for kind in kinds if kind != "mysql"]
