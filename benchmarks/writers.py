@@ -25,7 +25,7 @@ from tests import reference
 
 WRITERS = (1, 2, 4, 8, 16)
 SECONDS = 5.0
-KINDS = ("DuckDB", "SQLite", "PostgreSQL", "MariaDB")
+KINDS = ("DuckDB", "SQLite", "PostgreSQL", "Quack", "MariaDB")
 #: What a writer prints before it waits for the others.
 _READY = "ready\n"
 #: Rows that writers with conflicts delete from.
@@ -48,7 +48,7 @@ def main() -> None:
     print("|---|---|--:|--:|--:|--:|--:|--:|")
     points: list[Point] = []
     with tempfile.TemporaryDirectory(prefix="ducklake-lab-writers-") as folder:
-        for kind, place in places(Path(folder), ours=True):
+        for kind, place in places(Path(folder), ours=True, served=True):
             for conflicts in (False, True) if kind in options.catalogs else ():
                 for writers in options.writers:
                     ours, theirs = (

@@ -17,6 +17,7 @@ import duckdb
 import pytest
 from hypothesis import settings
 
+from tests import quack as quack_servers
 from tests.chromium import find
 from tests.cluster import QUICK_JAVA, standalone_cluster
 from tests.installed import Installed, build_wheel, install
@@ -184,8 +185,10 @@ def spark_jar() -> None:
 
 
 @pytest.fixture
-def reference() -> Iterator[duckdb.DuckDBPyConnection]:
+def reference(request: pytest.FixtureRequest) -> Iterator[duckdb.DuckDBPyConnection]:
     """DuckDB with its own DuckLake extension, able to attach every kind of catalog."""
+    if "quack" in getattr(getattr(request.node, "callspec", None), "params", {}).values():
+        request.getfixturevalue("quack_server")  # for its token
     connection = connect()
     yield connection
     connection.close()
@@ -257,6 +260,28 @@ def mysql(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], str
         yield make
 
 
+@pytest.fixture(scope="session")
+def quack_server() -> Iterator[quack_servers.Servers]:
+    """Servers of DuckDB files, and their token for all clients; skips where DuckDB's extension quack is not installed."""
+    with pytest.MonkeyPatch.context() as environment, quack_servers.serving() as servers:
+        environment.setenv("QUACK_TOKEN", quack_servers.TOKEN)
+        yield servers
+
+
+@pytest.fixture
+def quack(quack_server: quack_servers.Servers, tmp_path: Path) -> Iterator[Callable[[str], str]]:
+    """Serves new files, until the test ends; returns `host:port`."""
+    ports = []
+
+    def make(name: str) -> str:
+        ports.append(quack_server.serve(tmp_path / f"{name}.served"))
+        return f"localhost:{ports[-1]}"
+
+    yield make
+    for port in ports:
+        quack_server.stop(port)
+
+
 @pytest.fixture
 def new_catalog(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[..., str]:
     """Makes places for new catalogs: `new_catalog("sqlite")` returns the URI of a lake that does not exist yet."""
@@ -266,6 +291,8 @@ def new_catalog(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[...,
             return f"ducklake:{tmp_path / name}.ducklake"
         if kind == "sqlite":
             return f"ducklake:sqlite:{tmp_path / name}.sqlite"
+        if kind == "quack":
+            return f"ducklake:quack:{request.getfixturevalue('quack')(name)}"
         if kind == "mysql":
             return f"ducklake:mysql:{request.getfixturevalue('mysql')()}"
         return f"ducklake:postgres:{request.getfixturevalue('postgres')()}"

@@ -33,7 +33,7 @@ TOOLS = (
     "pytest>=8.3,<10",
     "pytest-timeout>=2.3,<3",
 )
-EXTENSIONS = ("ducklake", "httpfs", "postgres-scanner", "sqlite-scanner", "tpch")
+EXTENSIONS = ("ducklake", "httpfs", "postgres-scanner", "quack", "sqlite-scanner", "tpch")
 
 
 def requirements() -> dict[str, str]:
@@ -86,7 +86,7 @@ class Environment:
     def unit(self) -> str:
         """The last line of pytest."""
         build = self.duckdb()
-        extensions = [f"duckdb-extension-{name}=={build}" for name in EXTENSIONS] if is_published(build) else []
+        extensions = [f"duckdb-extension-{name}=={build}" for name in EXTENSIONS if is_published(build, name)]
         self._run("-m", "pip", "install", "--quiet", "--no-compile", *TOOLS, *extensions)
         tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={self.folder / 'tests'}", "tests/unit"]
         return self._run(*tests, cwd=ROOT).strip().splitlines()[-1]

@@ -22,7 +22,7 @@ from zlib import crc32
 import pytest
 
 #: Kinds of catalogs.
-CATALOGS = ("duckdb", "sqlite", "postgres", "mysql")
+CATALOGS = ("duckdb", "sqlite", "postgres", "mysql", "quack")
 #: Marks a test that runs on every kind of catalog each time.
 EVERY_CATALOG = "every_catalog"
 #: Marks a family of tests; one in n runs.

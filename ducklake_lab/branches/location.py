@@ -33,7 +33,7 @@ def catalog_of(root: CatalogLocation, name: str, generation: int = 0) -> Catalog
         return replace(root, url=url, path=path, schema=None, display=display)
     base = (root.url.database if root.backend == "mysql" else root.schema) or ""
     place = f"{base}{_separator(base)}{folded}"
-    if len(place.encode()) > _LONGEST[root.backend]:
+    if len(place.encode()) > _LONGEST.get(root.backend, len(place.encode())):
         raise UnsupportedFeatureError(
             f"The branch {name} needs a shorter name: {place} is too long for {root.backend}."
         )

@@ -21,6 +21,7 @@ from ducklake_lab.catalog.engines import engine_of
 from ducklake_lab.catalog.file_marks import FileMark, mark_of
 from ducklake_lab.catalog.postgresql import set_autocommit
 from ducklake_lab.catalog.races import is_full, is_lock_timeout
+from ducklake_lab.catalog.servers import QUACK
 from ducklake_lab.catalog.uri import CatalogLocation, without_secrets
 from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.duckdb import library as duckdb
@@ -40,6 +41,8 @@ _LOCK_PAUSE = (0.002, 0.02)
 #: Errors of drivers of catalog databases.
 _DRIVER_ERRORS = (sa.exc.SQLAlchemyError, sqlite3.Error, duckdb.Error)
 _FIND_TABLE = {
+    "duckdb": "SELECT 1 FROM duckdb_tables() WHERE lower(table_name) = lower(:name) "
+    "AND database_name = current_database() AND schema_name = current_schema()",
     "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name",
     "postgresql": "SELECT 1 WHERE to_regclass(quote_ident(:name)) IS NOT NULL",
     "mysql": "SELECT 1 FROM information_schema.tables WHERE table_schema = DATABASE() AND table_name = :name",
@@ -132,8 +135,8 @@ class CatalogDatabase:
         """A connection in a transaction that is rolled back at the end unless it was committed.
 
         Args:
-            reads: nothing is written. PostgreSQL needs no transaction then, as each statement of one sees what was
-                committed before that statement.
+            reads: nothing is written. PostgreSQL and servers of quack need no transaction then, as each statement sees
+                what was committed before it.
 
         Raises:
             CatalogNotFoundError: there is no such catalog and `create` is false.
@@ -263,7 +266,7 @@ class CatalogDatabase:
         """A connection in a transaction that has just begun: the one that is kept, or a new one."""
         mark = mark_of(self.location.path) if self.location.path is not None else None
         connection = self._begun_or_kept(create=create)
-        if self.backend == "postgresql":
+        if self.backend == "postgresql" or self.location.server is QUACK:
             set_autocommit(connection, wanted=reads)
         connection.info[_MARK] = mark
         return connection
@@ -345,7 +348,7 @@ class CatalogDatabase:
 
     def has_table(self, connection: sa.Connection, name: str) -> bool:
         """Return whether the catalog has a table of that name."""
-        if self.backend == "duckdb":
+        if self.backend == "duckdb" and self.location.path is not None:
             try:
                 raw_duckdb(connection).table(name)  # a query of all tables takes a millisecond
             except duckdb.CatalogException:

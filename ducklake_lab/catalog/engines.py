@@ -10,9 +10,9 @@ import duckdb_engine
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
-from ducklake_lab.catalog import postgresql
+from ducklake_lab.catalog import postgresql, quack
 from ducklake_lab.catalog.duckdb_files import FILES
-from ducklake_lab.catalog.servers import LOCK_SECONDS
+from ducklake_lab.catalog.servers import LOCK_SECONDS, QUACK
 from ducklake_lab.catalog.uri import CatalogLocation
 from ducklake_lab.errors import CatalogError
 
@@ -45,7 +45,11 @@ def engine_of(location: CatalogLocation, _process: int) -> sa.Engine:
     server = location.server
     url, options = location.url, dict[str, Any](hide_parameters=True, execution_options={SERVER: server})
     path = location.path
-    if path is None:
+    if server is QUACK:
+        # a session that a server has lost is begun anew when it is used
+        url = url.set(drivername=quack.DRIVER)
+        options["creator"] = lambda: quack.connect(location)
+    elif path is None:
         options["pool_pre_ping"] = True
     else:
         options["poolclass"] = NullPool

@@ -58,7 +58,7 @@ def create(lake: Lake, connection: sa.Connection) -> list[str]:
     """Makes the indexes that are missing, and commits; gives their names.
 
     Raises:
-        UnsupportedFeatureError: the catalog is a DuckDB file.
+        UnsupportedFeatureError: the catalog is in DuckDB.
         TransactionError, CatalogVersionError: the lake can only be read.
     """
     return _change(lake, connection, there=False)
@@ -72,7 +72,7 @@ def drop(lake: Lake, connection: sa.Connection) -> list[str]:
 def _change(lake: Lake, connection: sa.Connection, *, there: bool) -> list[str]:
     if lake.location.backend == "duckdb":
         raise UnsupportedFeatureError(
-            f"{lake.location.display} is a DuckDB file, which is quick without indexes; none are made in it."
+            f"{lake.location.display} is a database of DuckDB, which is quick without indexes; none are made in it."
         )
     lake.check_writable()
     known = existing(connection, lake.database)

@@ -24,7 +24,7 @@ def lock_for_commit(connection: sa.Connection, *, queue: bool = True) -> None:
         return
     # no default: with an engine made elsewhere, commits would take no lock, unnoticed
     server: Server | None = connection.get_execution_options()[SERVER]
-    if server is None:
+    if server is None or server.lock is None:
         return
     if server.bound is not None:
         connection.exec_driver_sql(server.bound.format(seconds=servers.LOCK_SECONDS), execution_options=UNREAD)

@@ -12,6 +12,7 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.backends import Flag, UtcTimestamp, Uuid
 from ducklake_lab.catalog.below_sqlalchemy import raw_duckdb, run_text
 from ducklake_lab.catalog.database import CatalogDatabase
+from ducklake_lab.catalog.quack import AWAITED
 from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.errors import CatalogError, EntryNotFoundError, did_you_mean
 from ducklake_lab.model.quoting import quote_identifier
@@ -61,7 +62,7 @@ def run_on_metadata(database: CatalogDatabase, statement: str) -> tuple[pa.Table
     """
     with database.connect() as connection:
         try:
-            result = run_text(connection, statement)
+            result = run_text(connection, statement, options=AWAITED)
         except sa.exc.DBAPIError as error:
             reason = str(error.orig).strip().splitlines()[0]
             raise CatalogError(f"The catalog {database.location.display} refused the statement: {reason}") from error

@@ -15,6 +15,7 @@ from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.duckdb_files import checked_storage_version
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.options import SessionOptions
+from ducklake_lab.catalog.servers import QUACK
 from ducklake_lab.catalog.uri import CatalogLocation
 from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.errors import (
@@ -49,14 +50,14 @@ def open_lake(
     if held is not None:  # nothing is to change
         options = replace(options, create_if_not_exists=False, automatic_migration=False)
     wanted = options.ducklake_version or session.versions.get("ducklake_version")
-    if location.backend == "duckdb":
+    if location.backend == "duckdb" and location.path is not None:
         asked = options.storage_version or session.versions.get("storage_version")
         location = replace(location, storage_version=asked and checked_storage_version(asked))
     elif options.storage_version is not None:
-        raise UnsupportedFeatureError(f"Catalogs in {location.backend} have no storage version; leave it out.")
+        raise UnsupportedFeatureError(f"Catalogs in {location.type} have no storage version; leave it out.")
     elif options.exclusive:
         raise UnsupportedFeatureError(
-            f"EXCLUSIVE is for catalogs in DuckDB files; those in {location.backend} open at no cost, so leave it out."
+            f"EXCLUSIVE is for catalogs in DuckDB files; those in {location.type} open at no cost, so leave it out."
         )
     database = CatalogDatabase(location)
     if location.path is not None and options.creates:
@@ -157,6 +158,8 @@ def _chosen_data_path(
     """
     if given is not None and override:
         return absolute(given)
+    if given is not None and location.server is QUACK and not paths.is_absolute(stored):
+        return absolute(given)  # the stored one is below a folder of the server
     resolved = absolute(stored)
     if location.path is not None and not paths.is_absolute(stored) and not _storage.exists(resolved):
         beside = absolute(str(location.path.parent / stored))

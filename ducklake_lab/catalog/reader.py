@@ -15,7 +15,9 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import attachments, versions
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.engines import SERVER
 from ducklake_lab.catalog.options import OPTIONS, OptionRow
+from ducklake_lab.catalog.servers import Server
 from ducklake_lab.catalog.tables import one_of, visible
 from ducklake_lab.collecting import without_collecting
 from ducklake_lab.errors import CatalogError, SnapshotNotFoundError
@@ -48,8 +50,17 @@ _OTHER = t.snapshot.alias()
 _NEWEST_ID = sa.select(sa.func.max(_OTHER.c.snapshot_id))
 _NEWEST = _SNAPSHOT.where(t.snapshot.c.snapshot_id == _NEWEST_ID.scalar_subquery())
 
+#: The newest whose commit is whole, where commits are seen in part: the row of their changes comes last.
+_WHOLE = sa.exists().where(t.snapshot_changes.c.snapshot_id == t.snapshot.c.snapshot_id)
+_NEWEST_WHOLE_ID = sa.select(sa.func.max(t.snapshot_changes.c.snapshot_id)).where(
+    t.snapshot_changes.c.snapshot_id <= _NEWEST_ID.scalar_subquery()
+)
+_NEWEST_WHOLE = _SNAPSHOT.where(t.snapshot.c.snapshot_id == _NEWEST_WHOLE_ID.scalar_subquery())
+
 _SNAPSHOT_COLUMNS = len(_SNAPSHOT.selected_columns)
-_NEWEST_WITH_OPTIONS = _NEWEST.add_columns(*OPTIONS.selected_columns).join(t.lake_metadata, sa.true())
+_NEWEST_WITH_OPTIONS, _NEWEST_WHOLE_WITH_OPTIONS = (
+    query.add_columns(*OPTIONS.selected_columns).join(t.lake_metadata, sa.true()) for query in (_NEWEST, _NEWEST_WHOLE)
+)
 
 
 def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -> Snapshot:
@@ -58,12 +69,17 @@ def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -
     Raises:
         SnapshotNotFoundError: there is none.
     """
-    query = _NEWEST
+    in_parts = _commits_in_parts(connection)
+    query = _NEWEST_WHOLE if in_parts else _NEWEST
     if isinstance(at, datetime):
         newest = _NEWEST_ID.where(_OTHER.c.snapshot_time <= at)
+        if in_parts:
+            newest = newest.where(sa.exists().where(t.snapshot_changes.c.snapshot_id == _OTHER.c.snapshot_id))
         query = _SNAPSHOT.where(t.snapshot.c.snapshot_id == newest.scalar_subquery())
     elif at is not None:
         query = _SNAPSHOT.where(t.snapshot.c.snapshot_id == at)
+        if in_parts:
+            query = query.where(_WHOLE)
     row = connection.execute(query).first()
     if row is None:
         raise SnapshotNotFoundError(_no_snapshot(connection, at))
@@ -74,12 +90,29 @@ def read_snapshot(connection: sa.Connection, at: int | datetime | None = None) -
 
 def read_newest_with_options(connection: sa.Connection) -> tuple[Snapshot, Sequence[OptionRow]]:
     """Read the newest snapshot and the rows of `read_options` in one query."""
-    rows = connection.execute(_NEWEST_WITH_OPTIONS).all()
+    in_parts = _commits_in_parts(connection)
+    rows = connection.execute(_NEWEST_WHOLE_WITH_OPTIONS if in_parts else _NEWEST_WITH_OPTIONS).all()
     if not rows:
         raise SnapshotNotFoundError(_no_snapshot(connection, None))
     *values, version = rows[0][:_SNAPSHOT_COLUMNS]
     versions.check_unchanged(connection, version)
     return Snapshot(*values), [(scope, scope_id, key, value) for *_, scope, scope_id, key, value in rows]
+
+
+def read_unfinished(connection: sa.Connection) -> int | None:
+    """The id of the newest snapshot if a client has written it in part; it may be writing, or have been cut off."""
+    if not _commits_in_parts(connection):
+        return None
+    s = t.snapshot
+    found = connection.scalar(
+        sa.select(s.c.snapshot_id).where(s.c.snapshot_id == _NEWEST_ID.scalar_subquery(), ~_WHOLE)
+    )
+    return None if found is None else int(found)
+
+
+def _commits_in_parts(connection: sa.Connection) -> bool:
+    server: Server | None = connection.get_execution_options()[SERVER]
+    return server is not None and server.commits_in_parts
 
 
 def first_snapshot_since(connection: sa.Connection, moment: datetime) -> int:

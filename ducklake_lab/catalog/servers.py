@@ -27,14 +27,15 @@ class Server:
         socket: the word that names a socket in a URL.
         default_database: where a connection string names none; None where it must.
         bound: SQL that ends the waits of a transaction for locks after some seconds; None where connections begin so.
-        lock: SQL that makes a transaction the only one of ours that commits.
+        lock: SQL that makes a transaction the only one of ours that commits; None where the key of snapshots decides alone.
         turn: SQL that takes the lock of statements that run again, waiting some seconds at most, and SQL that gives it
             back; None where the server has no such lock.
+        commits_in_parts: commits of other clients may be seen in part; the row of their changes comes last.
     """
 
     label: str
     kinds: tuple[str, ...]
-    dialect: Literal["postgresql", "mysql"]
+    dialect: Literal["postgresql", "mysql", "duckdb"]
     driver: str
     package: tuple[str, str]
     words: Mapping[str, str]
@@ -42,8 +43,9 @@ class Server:
     socket: str
     default_database: str | None
     bound: str | None
-    lock: str
+    lock: str | None
     turn: tuple[str, str] | None
+    commits_in_parts: bool = False
 
 
 _POSTGRESQL = Server(
@@ -95,5 +97,24 @@ _MYSQL = Server(
         "SELECT RELEASE_LOCK(CONCAT('ducklake ', MD5(DATABASE())))",
     ),
 )
+#: A DuckDB that serves its file; its URIs name a host and a port, and no more.
+QUACK = Server(
+    label="Quack",
+    kinds=("quack",),
+    dialect="duckdb",
+    driver="duckdb",
+    package=("duckdb-extension-quack", "quack"),
+    words={},
+    database="",
+    socket="",
+    default_database=None,
+    bound=None,
+    lock=None,
+    turn=None,
+    # DuckDB's own client sends the statements of a commit without BEGIN
+    commits_in_parts=True,
+)
+#: Port of servers whose URI names none.
+QUACK_PORT = 9494
 #: Every server there is, by each of its names.
-SERVERS = {kind: server for server in (_POSTGRESQL, _MYSQL) for kind in server.kinds}
+SERVERS = {kind: server for server in (_POSTGRESQL, _MYSQL, QUACK) for kind in server.kinds}

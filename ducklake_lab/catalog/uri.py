@@ -12,12 +12,14 @@ from typing import Literal
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog.servers import SERVERS, Server
+from ducklake_lab.catalog.servers import QUACK, QUACK_PORT, SERVERS, Server
 from ducklake_lab.errors import UnsupportedFeatureError, UsageError
 
 Backend = Literal["duckdb", "sqlite", "postgresql", "mysql"]
 
 #: `password=…` of a connection string, and `user:password@` of a URL.
+#: `host`, `host:port`, `[::1]:port`.
+_HOST = re.compile(r"(?P<host>[\w.-]+|\[[0-9a-fA-F:.]+\])(?::(?P<port>\d{1,5}))?")
 _PASSWORD = re.compile(r"""passw\w*["']?\s*=\s*["']?(?!\$\{)[^\s&]|(?:^|//)[^\s/@:]*:(?!\$\{)[^\s/]+@""", re.IGNORECASE)
 
 
@@ -58,11 +60,24 @@ class CatalogLocation:
             return f"ducklake:{'sqlite:' if self.backend == 'sqlite' else ''}{self.path}"
         url, server = self.url, self.server
         assert server is not None  # a catalog without a file has a server
+        if server is QUACK:
+            return f"ducklake:{self.address}"
         known = {server.database: url.database, "host": url.host, "port": url.port, "user": url.username}
         if server.socket in url.query:
             known[server.socket] = str(url.query[server.socket])
         words = (f"{name}={shlex.quote(str(value))}" for name, value in known.items() if value is not None)
         return f"ducklake:{server.kinds[0]}:{' '.join(words)}"
+
+    @property
+    def address(self) -> str:
+        """Address of a server of quack, as DuckDB attaches it: `quack:host:port`."""
+        host = self.url.host or ""
+        return f"quack:{f'[{host}]' if ':' in host else host}:{self.url.port}"
+
+    @property
+    def type(self) -> str:
+        """Name of the kind of catalog, as the reference names it: that of the database, or `quack`."""
+        return self.kind if self.server is QUACK else self.backend
 
     @property
     def server(self) -> Server | None:
@@ -73,8 +88,8 @@ class CatalogLocation:
 def parse_uri(uri: str) -> CatalogLocation:
     """Parses a DuckLake URI or a SQLAlchemy URL.
 
-    DuckLake's are `ducklake:x.ducklake`, `ducklake:sqlite:x`, `ducklake:postgres:dbname=… host=…` and
-    `ducklake:mysql:db=… host=…`.
+    DuckLake's are `ducklake:x.ducklake`, `ducklake:sqlite:x`, `ducklake:postgres:dbname=… host=…`,
+    `ducklake:mysql:db=… host=…` and `ducklake:quack:host:port`.
 
     Raises:
         UsageError: it is none of these.
@@ -89,6 +104,8 @@ def parse_uri(uri: str) -> CatalogLocation:
     if not separator or (len(kind) == 1 and os.name == "nt"):
         return _file("duckdb", text)
     folded = kind.casefold()
+    if folded == "quack":
+        return _quack(rest.strip())
     if folded in SERVERS:
         return _server(SERVERS[folded], _url(SERVERS[folded], rest))
     match folded:
@@ -96,8 +113,11 @@ def parse_uri(uri: str) -> CatalogLocation:
             return _file("duckdb", rest)
         case "sqlite":
             return _file("sqlite", rest)
-        case "md" | "quack":
-            raise _unsupported(kind)
+        case "md" | "motherduck":
+            raise UnsupportedFeatureError(
+                "Lakes hosted by MotherDuck (md:) are not supported, as their catalogs are reached by MotherDuck's own extension "
+                f"alone; use {_supported()}."
+            )
     return _file("duckdb", text)
 
 
@@ -126,10 +146,29 @@ def _file(backend: Literal["duckdb", "sqlite"], text: str) -> CatalogLocation:
     )
 
 
+def _quack(text: str) -> CatalogLocation:
+    found = _HOST.fullmatch(text)
+    port = int(found["port"] or QUACK_PORT) if found is not None else 0
+    if found is None or not 0 < port < 65536:
+        # not the text: it may hold a token
+        raise UsageError("The URI of a server of quack is ducklake:quack:host:port; its token is in a secret.")
+    return _served(sa.URL.create(QUACK.driver, host=found["host"].strip("[]"), port=port))
+
+
+def _served(url: sa.URL) -> CatalogLocation:
+    """The location of the catalog that a server of quack serves."""
+    host = url.host or ""
+    place = f"{f'[{host}]' if ':' in host else host}:{url.port}"
+    return CatalogLocation("duckdb", url, None, _alias(host), f"{place} ({QUACK.label})", kind="quack")
+
+
 def _unsupported(kind: str) -> UnsupportedFeatureError:
+    return UnsupportedFeatureError(f"Catalogs in {kind} are not supported; use {_supported()}.")
+
+
+def _supported() -> str:
     labels = list(dict.fromkeys(server.label for server in SERVERS.values()))
-    known = ", ".join(("DuckDB", "SQLite", *labels[:-1]))
-    return UnsupportedFeatureError(f"Catalogs in {kind} are not supported; use {known} or {labels[-1]}.")
+    return f"{', '.join(('DuckDB', 'SQLite', *labels[:-1]))} or {labels[-1]}"
 
 
 def _words(text: str, database: str, names: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -188,6 +227,10 @@ def _from_url(text: str) -> CatalogLocation:
     server = SERVERS.get(backend)
     if server is None:
         raise _unsupported(backend)
+    if server is QUACK:
+        if not url.host or url.database or url.username:
+            raise UsageError("The URL of a server of quack is quack://:token@host:port.")
+        return _served(url.set(drivername=server.driver, port=url.port or QUACK_PORT))
     return _server(server, url.set(drivername=server.driver))
 
 

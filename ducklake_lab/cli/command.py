@@ -19,6 +19,7 @@ from ducklake_lab.cli import (
     page,
     queries,
     reverting,
+    serving,
 )
 from ducklake_lab.cli.arguments import DONE, FAILED, STOPPED, Commands
 from ducklake_lab.cli.output import read_no_more
@@ -43,6 +44,7 @@ _COMMANDS = (
     doctor.add_doctor,
     indexes.add_indexes,
     page.add_open,
+    serving.add_serve,
     agents.add_mcp,
 )
 

@@ -39,5 +39,5 @@ def _indexes(given: argparse.Namespace) -> int:
             for index in indexes.offered(lake.database)
         )
         if lake.location.backend == "duckdb":
-            write(["A catalog in a DuckDB file is quick without indexes; none are offered.\n"])
+            write(["A catalog in DuckDB is quick without indexes; none are offered.\n"])
     return DONE

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import duckdb
 
 from ducklake_lab.duckdb.connections import in_memory
+from ducklake_lab.duckdb.extensions import load
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.model.quoting import quote_text
 
 _local = threading.local()
 _lock = threading.Lock()
@@ -44,22 +41,8 @@ def load_encryption(connection: duckdb.DuckDBPyConnection) -> None:
     """
     if getattr(_local, "encrypts", False):
         return
-    for source in _extensions("httpfs"):
-        try:
-            connection.execute(f"LOAD {source}")
-        except duckdb.Error:
-            continue
-        _local.encrypts = True
-        return
-    raise UnsupportedFeatureError(
-        f"Writing encrypted files needs an extension of DuckDB: pip install duckdb-extension-httpfs=={duckdb.__version__}"
-    )
-
-
-def _extensions(name: str) -> Iterator[str]:
-    """Yield the names under which LOAD may find an extension: a Python package's file, then DuckDB's own."""
-    package = importlib.util.find_spec(f"duckdb_extension_{name}")
-    for folder in (package.submodule_search_locations if package is not None else None) or ():
-        path = Path(folder) / "extensions" / f"v{duckdb.__version__}" / f"{name}.duckdb_extension"
-        yield quote_text(str(path))
-    yield name
+    if not load(connection, "httpfs"):
+        raise UnsupportedFeatureError(
+            f"Writing encrypted files needs an extension of DuckDB: pip install duckdb-extension-httpfs=={duckdb.__version__}"
+        )
+    _local.encrypts = True

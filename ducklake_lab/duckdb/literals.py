@@ -55,16 +55,16 @@ def _literal(value: str, kind: DataType, *, inside: bool = False) -> str:
         spelled = f"CAST({value} AS VARCHAR)"
     elif kind.name in ("variant", "geometry"):
         function = variants.from_bytes_sql("") if kind.name == "variant" else "ST_GeomFromWKB()"
-        spelled = f"{quote_text(function[:-1] + 'CAST(')} || {_quoted(text_sql(value, kind))} || ' AS BLOB))'"
+        spelled = f"{quote_text(function[:-1] + 'CAST(')} || {quoted_sql(text_sql(value, kind))} || ' AS BLOB))'"
     else:
-        spelled = _quoted(text_sql(typed_sql(value, kind), kind))
+        spelled = quoted_sql(text_sql(typed_sql(value, kind), kind))
         if inside and kind.name != "varchar":
             spelled = f"'CAST(' || {spelled} || {quote_text(f' AS {kind.sql()})')}"
     return f"CASE WHEN {value} IS NULL THEN 'NULL' ELSE {spelled} END"
 
 
-def _quoted(text: str) -> str:
-    """SQL that gives a text in quotes."""
+def quoted_sql(text: str) -> str:
+    """SQL that gives a text in quotes, as DuckDB reads it again."""
     text = f"replace({text}, '''', '''''')"
     for code in _SPELLED:
         made = f"' || chr({code}) || '"

@@ -99,7 +99,7 @@ class Questions:
                     "session": variable,
                     "alias": lake.alias,
                     "catalog": location.display,
-                    "backend": location.backend,
+                    "backend": location.type,
                     "uri": location.uri if location.uri not in saved else None,
                     "named": lake.alias != location.default_alias,
                     "current": lake is current,

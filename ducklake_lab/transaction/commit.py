@@ -17,7 +17,7 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
 from ducklake_lab.catalog.options import read_options, write_option
 from ducklake_lab.catalog.races import is_full, is_lock_timeout, is_lost_race, is_nul_byte
-from ducklake_lab.catalog.reader import read_newest_with_options, read_snapshot
+from ducklake_lab.catalog.reader import read_newest_with_options, read_snapshot, read_unfinished
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.errors import (
     CatalogError,
@@ -30,7 +30,7 @@ from ducklake_lab.errors import (
 )
 from ducklake_lab.model.changes import parse_changes
 from ducklake_lab.model.entries import LOCAL_ID_START, Snapshot
-from ducklake_lab.model.quoting import path_title
+from ducklake_lab.model.quoting import path_title, quote_identifier
 from ducklake_lab.transaction import batches
 from ducklake_lab.transaction.conflicts import find_conflict
 from ducklake_lab.transaction.expiry import delete_snapshots
@@ -115,6 +115,7 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
         transaction.committed()
         _forget(transaction)
         return snapshot
+    _check_finished(transaction.lake)
     raise TransactionError(
         f"The commit lost against other commits {policy.max_retries + 1} times; nothing was written. Try again."
     )
@@ -150,6 +151,19 @@ def _goes_on(lake: Lake, began: float, *, queue: bool) -> bool:
     if lake.location.path is None:
         return queue
     return time.monotonic() - began < _HELD_SECONDS
+
+
+def _check_finished(lake: Lake) -> None:
+    """Raises TransactionError where another client's commit was cut off, and nobody can commit before it is settled."""
+    with lake.connect(fresh=True) as connection:
+        unfinished = read_unfinished(connection)
+    if unfinished is not None:
+        raise TransactionError(
+            f"Nothing was written, as snapshot {unfinished} of {lake.location.display} is half written: another client is "
+            "committing for long, or was cut off. If none is, close the snapshot as it is: INSERT INTO "
+            f"{quote_identifier(lake.metadata_name)}.ducklake_snapshot_changes (snapshot_id, changes_made) VALUES "
+            f"({unfinished}, '')."
+        )
 
 
 def _check_commit_message(transaction: Transaction) -> None:

@@ -17,6 +17,7 @@ import pytest
 
 import ducklake_lab as dl
 from tests.notebooks.running import execute, text_of
+from tests.reference import extension
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -85,6 +86,8 @@ def test_code_of_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, requ
     if page.name == "other-formats.md":
         for package in ("deltalake", "pyiceberg"):
             pytest.importorskip(package, reason="needs the extras [delta] and [iceberg]")
+    if page.name == "serve.md":
+        extension("quack")
     cells, plain = [], []
     for block in code(page):
         if block.language == "sql" and not block.text.startswith("%"):

@@ -152,7 +152,7 @@ def test_lakes_are_made_encrypted_or_never(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(dl.UsageError, match="made without encryption"):
         dl.Session().sql(f"ATTACH 'ducklake:{tmp_path}/plain.ducklake' AS lake (ENCRYPTED)")
     monkeypatch.undo()
-    monkeypatch.setattr(file_access, "_extensions", lambda name: iter(()))
+    monkeypatch.setattr(file_access, "load", lambda connection, name: False)
     monkeypatch.setattr(file_access._local, "encrypts", False, raising=False)
     with dl.Session(engine="duckdb") as session:
         session.sql(f"ATTACH 'ducklake:{tmp_path}/lake.ducklake' AS lake (ENCRYPTED); USE lake")

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.sampled(5)
 
 WRITERS, COMMITS = map(int, os.environ.get("DUCKLAKE_LAB_WRITERS", "4x10").split("x"))
 #: On MySQL all are ours: the reference does not hold what it says there.
-KINDS = ("sqlite", "postgres", "mysql")
+KINDS = ("sqlite", "postgres", "mysql", "quack")
 
 
 @pytest.mark.timeout(1800)

@@ -292,7 +292,7 @@ def _describe(key: str) -> str | None:
 
 def _settings(call: Call) -> pa.Table:
     row = {
-        "catalog_type": call.lake.location.backend,
+        "catalog_type": call.lake.location.type,
         "extension_version": __version__,
         "data_path": call.lake.data_path,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from datetime import date
 from typing import Any
@@ -14,12 +14,12 @@ from ducklake_lab.branches.registry import own_branch
 from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.opening import open_lake
-from ducklake_lab.catalog.servers import SERVERS
-from ducklake_lab.catalog.uri import parse_uri
+from ducklake_lab.catalog.servers import QUACK, SERVERS
+from ducklake_lab.catalog.uri import CatalogLocation, parse_uri
 from ducklake_lab.duckdb.zones import instant
 from ducklake_lab.errors import EntryExistsError, UnsupportedFeatureError, UsageError, did_you_mean
 from ducklake_lab.session.names.attached_lakes import Lakes
-from ducklake_lab.session.names.secrets import Secrets
+from ducklake_lab.session.names.secrets import Secrets, with_login
 from ducklake_lab.sql import operations as op
 
 #: The options of ATTACH in SQL.
@@ -27,17 +27,24 @@ OPTIONS = tuple(field.name for field in fields(AttachOptions) if field.name != "
 
 
 def attach(
-    lakes: Lakes, secrets: Secrets, uri: str, alias: str | None, options: AttachOptions, replaced: Lake | None = None
+    lakes: Lakes,
+    secrets: Secrets,
+    uri: str,
+    alias: str | None,
+    options: AttachOptions,
+    replaced: Lake | None = None,
+    login: Mapping[str, object] | None = None,
 ) -> Lake:
     """Attaches a lake to a session; raises the errors of `Session.attach`.
 
     Args:
         replaced: a lake that the new one replaces once it is open.
+        login: the options META_TOKEN and META_DISABLE_SSL of ATTACH, for a server of quack.
     """
     with lakes.turn.taken():
         uri, stored = secrets.resolve(uri)
         uri, branch = split_branch(uri)
-        location = parse_uri(uri)
+        location = _logged_in(secrets, parse_uri(uri), login or {})
         name = alias or location.default_alias
         if lakes.find(name) not in (None, replaced):
             raise EntryExistsError(f"A lake is attached as {name} already; choose another alias, or detach it first.")
@@ -67,6 +74,14 @@ def attach(
         return lake
 
 
+def _logged_in(secrets: Secrets, location: CatalogLocation, login: Mapping[str, object]) -> CatalogLocation:
+    if login and location.server is not QUACK:
+        raise UnsupportedFeatureError(f"The ATTACH option {next(iter(login)).upper()} is for servers of quack alone.")
+    if "meta_token" in login:
+        return with_login(location, login["meta_token"], login.get("meta_disable_ssl"))
+    return secrets.logged_in(with_login(location, None, login.get("meta_disable_ssl")))
+
+
 def split_branch(uri: str) -> tuple[str, str | None]:
     """Splits `ducklake:lake.ducklake#fix` into the lake's URI and the branch's name; None where it names none.
 
@@ -78,7 +93,7 @@ def split_branch(uri: str) -> tuple[str, str | None]:
     is_url = "://" in head
     kind, colon, _ = head.removeprefix("ducklake:").partition(":")
     is_server = not is_url and colon and kind.casefold() in SERVERS
-    if is_server and not head.endswith(" "):
+    if is_server and kind.casefold() != "quack" and not head.endswith(" "):
         return uri, None  # the end of a password
     path = None if is_url or is_server else parse_uri(uri).path
     return (uri, None) if path is not None and path.exists() else (head.rstrip(), name)
@@ -103,6 +118,7 @@ def attach_statement(lakes: Lakes, secrets: Secrets, value: Callable[[object], A
     options.pop("type", None)
     if "meta_storage_version" in options:
         options["storage_version"] = options.pop("meta_storage_version")
+    login = {name: options.pop(name) for name in ("meta_token", "meta_disable_ssl") if name in options}
     for name in list(options):
         if name.startswith("meta_") or name in ("metadata_parameters", "busy_timeout"):
             _check_metadata_parameter(name, options.pop(name))
@@ -126,7 +142,7 @@ def attach_statement(lakes: Lakes, secrets: Secrets, value: Callable[[object], A
         return
     at_home = lakes.at_home
     replaced = attached if statement.replace else None
-    attach(lakes, secrets, statement.uri, statement.alias, AttachOptions(**options), replaced)
+    attach(lakes, secrets, statement.uri, statement.alias, AttachOptions(**options), replaced, login)
     if at_home:
         # DuckDB's ATTACH does not change the current database either
         lakes.leave()
@@ -134,7 +150,7 @@ def attach_statement(lakes: Lakes, secrets: Secrets, value: Callable[[object], A
 
 def _check_metadata_parameter(name: str, value: object) -> None:
     """Raises for unsupported options of the catalog database; its type and its wait times have no effect."""
-    if name == "meta_type" and str(value).casefold() not in ("duckdb", "sqlite", "postgres", "mysql"):
-        raise UsageError(f'"{value}" is not a type of catalog; use duckdb, sqlite, postgres or mysql.')
+    if name == "meta_type" and str(value).casefold() not in ("duckdb", "sqlite", "postgres", "mysql", "quack"):
+        raise UsageError(f'"{value}" is not a type of catalog; use duckdb, sqlite, postgres, mysql or quack.')
     if name not in ("meta_type", "busy_timeout", "meta_busy_timeout"):
         raise UnsupportedFeatureError(f"The ATTACH option {name.upper()} is not supported; write it into the URI.")

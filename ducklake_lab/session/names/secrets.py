@@ -9,16 +9,18 @@ import re
 import shlex
 import weakref
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from secrets import token_hex
 from typing import Any
 
+from ducklake_lab.catalog.servers import QUACK
+from ducklake_lab.catalog.uri import CatalogLocation
 from ducklake_lab.errors import EntryExistsError, EntryNotFoundError, UnsupportedFeatureError, UsageError, did_you_mean
 from ducklake_lab.object_access import OPTIONS, access_of, grant, revoke
 from ducklake_lab.sql import operations as op
 
 #: Types of catalogs that METADATA_PARAMETERS accepts.
-CATALOG_TYPES = ("duckdb", "sqlite", "postgres", "postgresql", "mysql")
+CATALOG_TYPES = ("duckdb", "sqlite", "postgres", "postgresql", "mysql", "quack")
 
 _NAME = re.compile(r"\w*", re.ASCII)
 _LAKE_OPTIONS = (
@@ -29,6 +31,7 @@ _LAKE_OPTIONS = (
     "metadata_parameters",
     "encrypted",
 )
+_QUACK_OPTIONS = ("token", "disable_ssl")
 #: Options of a server's secret -> keywords of the connection string.
 _SERVER_OPTIONS = {
     "postgres": {
@@ -72,7 +75,7 @@ class Secrets:
                 "Persistent secrets are not supported; leave PERSISTENT out, and create the secret in each session."
             )
         name = statement.name or _default_name(statement.kind)
-        allowed = _LAKE_OPTIONS if statement.kind == "ducklake" else tuple(_SERVER_OPTIONS.get(statement.kind, OPTIONS))
+        allowed = _allowed(statement.kind)
         for key in options:
             if key not in allowed and key not in ("provider", "scope"):
                 # after a missing quote, this option name may be part of the secret itself
@@ -85,6 +88,21 @@ class Secrets:
         if statement.kind == "s3":
             grant(self._owner, name, access_of(options))
         self._by_name[name.casefold()] = Secret(name, statement.kind, dict(options))
+
+    def logged_in(self, location: CatalogLocation) -> CatalogLocation:
+        """The location with the token of its server of quack, by the secret with the longest scope that has its address."""
+        if location.server is not QUACK or location.url.password:
+            return location
+
+        def scope(secret: Secret) -> str:
+            return str(secret.options.get("scope") or "quack:")
+
+        known = [secret for secret in self._by_name.values() if secret.kind == "quack"]
+        fitting = [secret for secret in known if _is_within(location.address, scope(secret))]
+        if not fitting:
+            return location
+        options = max(fitting, key=lambda secret: len(scope(secret))).options
+        return with_login(location, options.get("token"), options.get("disable_ssl"))
 
     def close(self) -> None:
         """Drops all secrets."""
@@ -117,6 +135,10 @@ class Secrets:
             )
         if kind:
             path = path.removeprefix(f"{kind}:")
+            if kind == "quack" and "secret" in parameters:
+                raise UnsupportedFeatureError(
+                    "A SECRET for a server of quack is found by its SCOPE; leave it out of METADATA_PARAMETERS."
+                )
             if kind in _SERVER_OPTIONS:
                 path = " ".join(filter(None, [path, self._login(kind, parameters.get("secret"))]))
             path = f"{kind}:{path}"
@@ -142,6 +164,29 @@ class Secrets:
 
     def _hint(self, name: str) -> str:
         return did_you_mean(name, (secret.name for secret in self._by_name.values()))
+
+
+def with_login(location: CatalogLocation, token: object, plain: object) -> CatalogLocation:
+    """The location of a server of quack with a token.
+
+    Args:
+        plain: true for HTTP.
+    """
+    url = location.url.set(password=str(token)) if token else location.url
+    if str(plain).casefold() in ("true", "1"):
+        url = url.update_query_dict({"disable_ssl": "true"})
+    return replace(location, url=url)
+
+
+def _is_within(address: str, scope: str) -> bool:
+    """Returns whether a scope has an address: `quack:`, or the host, with or without the port."""
+    return scope == "quack:" or address == scope or address.startswith(f"{scope.rstrip(':')}:")
+
+
+def _allowed(kind: str) -> tuple[str, ...]:
+    if kind == "ducklake":
+        return _LAKE_OPTIONS
+    return _QUACK_OPTIONS if kind == "quack" else tuple(_SERVER_OPTIONS.get(kind, OPTIONS))
 
 
 def _default_name(kind: str) -> str:

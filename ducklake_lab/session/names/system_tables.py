@@ -164,7 +164,7 @@ class SystemTables:
                 "database_name": lake.metadata_name,
                 "database_oid": base + _OIDS // 2,
                 "path": str(lake.location.path or lake.location.display),
-                "type": lake.location.backend,
+                "type": lake.location.type,
                 "readonly": lake.read_only,
                 "encrypted": False,
             }

@@ -8,7 +8,7 @@ from ducklake_lab.sql.parse.statements import option
 from ducklake_lab.sql.parse.tokens import Cursor
 
 #: Kinds of secrets handled here; all others are DuckDB's.
-KINDS = ("ducklake", "postgres", "mysql", "s3")
+KINDS = ("ducklake", "postgres", "mysql", "quack", "s3")
 
 
 def read_secret(cursor: Cursor, binder: Binder) -> op.CreateSecret | op.DropSecret | None:

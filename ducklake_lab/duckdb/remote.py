@@ -1,0 +1,322 @@
+"""Connections to a DuckDB that another process serves, by DuckDB's extension quack.
+
+The server runs texts of SQL, each connection in a session of its own, so that BEGIN, COMMIT and ROLLBACK are texts as well. A
+request that is lost cannot be told from one whose answer is lost. So statements that write are held until COMMIT, and go to the
+server with it as one text: the server runs all of it or nothing, and a client that dies leaves no transaction with writes open.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import threading
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import duckdb
+
+from ducklake_lab.duckdb.connections import in_memory
+from ducklake_lab.duckdb.extensions import load
+from ducklake_lab.duckdb.inserted_values import table_sql, with_values
+from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.model.quoting import quote_text
+
+#: Statements that write, and whose results nobody reads.
+_WRITES = re.compile(r"\s*(?:insert|update|delete|create|drop|alter)\b", re.IGNORECASE)
+#: An INSERT of one row: what is before it, and the row.
+_INSERT = re.compile(r"(\s*insert\s+into\s.*\bvalues\s*)(\([^()'\"]*\))\s*", re.IGNORECASE | re.DOTALL)
+_DEFINES = re.compile(r"\s*create\b", re.IGNORECASE)
+#: Statements whose effect lasts as long as a session.
+_SETS = re.compile(r"\s*use\b", re.IGNORECASE)
+#: The client's part of an error: the text that it sent.
+_OWN_PART = re.compile(r"\s*LINE 1: FROM quack_query_by_name.*", re.DOTALL)
+#: Seconds for an answer: large catalogs take longer than DuckDB's 30.
+_TIMEOUT = 300
+#: What errors of a server mean, as it sends their texts without their classes.
+_ERRORS: Sequence[tuple[re.Pattern[str], type[duckdb.Error]]] = (
+    (re.compile(r"No space left|File too large|Disk quota"), duckdb.IOException),
+    (re.compile(r"duplicate key|constraint", re.IGNORECASE), duckdb.ConstraintException),
+    (re.compile(r"conflict|failed to commit|transaction", re.IGNORECASE), duckdb.TransactionException),
+    (re.compile(r"does not exist|already exists"), duckdb.CatalogException),
+    (re.compile(r"syntax error"), duckdb.ParserException),
+    (re.compile(r"Could not (?:convert|cast)|out of range", re.IGNORECASE), duckdb.ConversionException),
+)
+_NO_SESSION, _NO_ANSWER, _NO_TRANSACTION = "Invalid connection id", "Failed to send message", "no transaction is active"
+
+
+class ServerRefusedError(duckdb.InvalidInputException):
+    """A server of quack does not let a client in; the text says why, and holds no token."""
+
+
+class _Clients:
+    """The DuckDB of this process in which servers are attached; made anew in a forked process."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process = 0
+        self._root: duckdb.DuckDBPyConnection | None = None
+        self._numbers = itertools.count(1)
+
+    def cursor(self) -> tuple[duckdb.DuckDBPyConnection, str]:
+        """A connection, and a name for what it attaches.
+
+        Raises:
+            UnsupportedFeatureError: the extension is not installed.
+        """
+        with self._lock:
+            if self._root is None or self._process != os.getpid():
+                root = in_memory(threads=1)
+                load_quack(root)
+                # a commit that is sent twice would be made twice
+                root.execute(f"SET http_retries = 0; SET http_timeout = {_TIMEOUT}")
+                self._root, self._process = root, os.getpid()
+            return self._root.cursor(), f"server_{next(self._numbers)}"
+
+
+_CLIENTS = _Clients()
+
+
+def load_quack(connection: duckdb.DuckDBPyConnection) -> None:
+    """Makes a database able to serve, and to attach servers.
+
+    Raises:
+        UnsupportedFeatureError: an extension that it needs is not installed.
+    """
+    for name in ("httpfs", "quack"):
+        if not load(connection, name):
+            raise UnsupportedFeatureError(
+                f"Catalogs over the network need DuckDB's extensions quack and httpfs of the version {duckdb.__version__}: "
+                "pip install 'ducklake-lab[quack]'."
+            )
+
+
+class RemoteConnection:
+    """A session on a server, used as a connection of DuckDB is.
+
+    Attributes:
+        autocommit: reads need no transaction: each sees what was committed before it.
+        is_broken: the server was lost in the middle of a transaction.
+
+    Args:
+        address: `quack:host:port`.
+        plain: HTTP, also where the host is another machine; by default that needs TLS.
+
+    Raises:
+        ServerRefusedError: the server does not know the token, or speaks another version.
+        duckdb.IOException: no server answers.
+        UnsupportedFeatureError: the extension is not installed.
+    """
+
+    def __init__(self, address: str, token: str, *, plain: bool = False) -> None:
+        self._address, self._token, self._plain = address, token, plain
+        self._local, self._name = _CLIENTS.cursor()
+        self._held: list[str] = []
+        self._registered: dict[str, str] = {}
+        self._settings: list[str] = []
+        self._begins = self._is_open = self._has_result = False
+        self.autocommit = False
+        self.is_broken = False
+        try:
+            self._attach()
+        except BaseException:
+            self._local.close()
+            raise
+
+    # Statements
+
+    def execute(self, statement: str, parameters: Sequence[object] = (), *, awaited: bool = False) -> RemoteConnection:
+        """Run a statement, or hold it until the next one with a result, or COMMIT.
+
+        Args:
+            awaited: run it now, also where it only writes.
+        """
+        self._has_result = False
+        text = with_values(statement, parameters).strip().rstrip(";")
+        writes = _WRITES.match(text) is not None
+        text = self._with_tables(text)
+        if writes and not awaited:
+            self._held.append(text)
+            return self
+        self._send([*self._taken(), text])
+        self._has_result = True
+        if _SETS.match(text):
+            self._settings.append(text)
+        return self
+
+    def executemany(self, statement: str, parameters: Iterable[Sequence[object]]) -> RemoteConnection:
+        """Run a statement with each of some rows of values; an INSERT of all of them is one."""
+        insert = _INSERT.fullmatch(statement)
+        if insert is not None:
+            return self.execute(insert[1] + ", ".join(with_values(insert[2], values) for values in parameters))
+        for values in parameters:
+            self.execute(statement, values)
+        return self
+
+    def sql(self, statement: str, *, params: Sequence[object] = ()) -> RemoteConnection:
+        """Run a query, as `execute` does."""
+        return self.execute(statement, params)
+
+    def write_first(self, statement: str, parameters: Sequence[object]) -> None:
+        """Hold a statement, to be run before all that are held but the definitions of tables at their begin."""
+        self._has_result = False
+        place = next((n for n, text in enumerate(self._held) if not _DEFINES.match(text)), len(self._held))
+        self._held.insert(place, with_values(statement, parameters))
+
+    def register(self, name: str, rows: Any) -> None:
+        """Make the rows of an Arrow table a table of the following statements."""
+        self._local.register(name, rows)
+        try:
+            self._registered[name] = table_sql(self._local, name)
+        finally:
+            self._local.unregister(name)
+
+    def unregister(self, name: str) -> None:
+        del self._registered[name]
+
+    # Results
+
+    @property
+    def description(self) -> Any:
+        return self._local.description if self._has_result else None
+
+    @property
+    def rowcount(self) -> int:
+        return -1
+
+    def fetchone(self) -> Any:
+        return self._local.fetchone()
+
+    def fetchmany(self, size: int = 1) -> Any:
+        return self._local.fetchmany(size)
+
+    def fetchall(self) -> Any:
+        return self._local.fetchall()
+
+    def to_arrow_table(self) -> Any:
+        return self._local.to_arrow_table()
+
+    def to_arrow_reader(self, rows: int) -> Any:
+        return self._local.to_arrow_reader(rows)
+
+    def complete(self) -> None:
+        """Do nothing: the server has ended a statement before it answers."""
+
+    # Transactions
+
+    def begin(self) -> None:
+        """Begin a transaction with the next statement."""
+        self._begins = True
+
+    def commit(self) -> None:
+        """Send what is held, with COMMIT, as one text.
+
+        Raises:
+            duckdb.Error: nothing was written; or the answer was lost, `is_broken` is set, and it may have been.
+        """
+        held = self._taken()
+        if held or self._is_open:
+            self._send(held, ends=True)
+        self._begins = self._is_open = False
+
+    def rollback(self) -> None:
+        """Drop what is held, and end the server's transaction."""
+        self._held.clear()
+        self._begins = False
+        if not self._is_open or self.is_broken:
+            return
+        self._is_open = False
+        try:
+            self._run("ROLLBACK")
+        except duckdb.TransactionException as error:
+            if _NO_TRANSACTION not in str(error):
+                raise
+
+    def close(self) -> None:
+        """End the session on the server."""
+        with suppress(duckdb.Error):  # where the server is gone, so is the session
+            self._local.execute(f"DETACH DATABASE IF EXISTS {self._name}")
+        self._local.close()
+
+    # Texts to the server
+
+    def _taken(self) -> list[str]:
+        held, self._held = self._held, []
+        return held
+
+    def _with_tables(self, text: str) -> str:
+        used = [rows for name, rows in self._registered.items() if name in text]
+        return f"WITH {', '.join(used)} {text}" if used else text
+
+    def _send(self, statements: list[str], *, ends: bool = False) -> None:
+        writes = ends or len(statements) > 1 or _WRITES.match(statements[0]) is not None
+        begins = not self._is_open and (writes or (self._begins and not self.autocommit))
+        texts = [*(["BEGIN TRANSACTION"] if begins else []), *statements, *(["COMMIT"] if ends else [])]
+        was_open, text = self._is_open, ";\n".join(texts)
+        self._is_open = was_open or begins
+        self._begins = self._begins and not begins
+        try:
+            self._run(text)
+        except duckdb.Error as error:
+            lost = self.is_broken
+            if was_open or not (_NO_SESSION in str(error) or (lost and not writes)):
+                raise
+            # the server was started anew, and has run nothing of it; or it was a read, which may run twice
+            self.is_broken = True
+            self._attach()
+            self.is_broken = False
+            self._run(text)
+
+    def _run(self, text: str) -> None:
+        """Run a text in the server's session, once: DuckDB binds `execute` once, and a relation twice."""
+        try:
+            self._local.execute(f"FROM quack_query_by_name({quote_text(self._name)}, {quote_text(text)})")
+        except duckdb.Error as error:
+            raised = _understood(error)
+            self.is_broken = isinstance(raised, duckdb.IOException) and _NO_ANSWER in str(raised)
+        else:
+            return
+        raise raised
+
+    def _attach(self) -> None:
+        options = f"TOKEN {quote_text(self._token)}, TYPE quack{', DISABLE_SSL true' if self._plain else ''}"
+        with suppress(duckdb.Error):  # the server has forgotten the session
+            self._local.execute(f"DETACH DATABASE IF EXISTS {self._name}")
+        try:
+            self._local.execute(f"ATTACH {quote_text(self._address)} AS {self._name} ({options})")
+        except duckdb.Error as error:
+            # not the error itself, which may show the token
+            refused = self._refusal(str(error))
+        else:
+            refused = None
+        if refused is not None:
+            raise refused
+        for text in self._settings:
+            self._run(text)
+
+    def _refusal(self, text: str) -> duckdb.Error:
+        place = self._address.removeprefix("quack:")
+        if "Authentication failed" in text:
+            return ServerRefusedError(f"the server at {place} does not know the token; use the one that it printed.")
+        if "resolve host" in text:
+            return duckdb.IOException(f"there is no host of the name in {place}.")
+        if "connect to server" in text:
+            return duckdb.IOException(f"no server answers at {place}; ducklake-lab serve starts one.")
+        if "SSL" in text or "certificate" in text:
+            return duckdb.IOException(
+                f"the server at {place} does not speak TLS, or has no certificate that is trusted; DISABLE_SSL of the "
+                "secret allows plain HTTP."
+            )
+        return ServerRefusedError(
+            f"what answers at {place} is no server of the protocol of DuckDB {duckdb.__version__}; DuckDB 1.5 and 2.0 speak "
+            "different versions of it, so use one of them on both sides."
+        )
+
+
+def _understood(error: duckdb.Error) -> duckdb.Error:
+    """The error of a server, in the class that it had there."""
+    text = _OWN_PART.sub("", str(error)).removeprefix("Invalid Input Error: ").strip()
+    if not isinstance(error, duckdb.InvalidInputException):
+        return type(error)(text)
+    return next((kind for pattern, kind in _ERRORS if pattern.search(text)), duckdb.InvalidInputException)(text)

@@ -1,0 +1,71 @@
+"""Database files that this process serves to others, by DuckDB's extension quack."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import duckdb
+
+from ducklake_lab.duckdb.remote import load_quack
+from ducklake_lab.model.quoting import quote_text
+
+
+@contextmanager
+def served(path: str, host: str, port: int, token: str, *, elsewhere: bool = False) -> Iterator[str]:
+    """Serves a database file in the block, and yields the address, `quack:host:port`.
+
+    Clients reach this file alone: no other file, no network and no setting of the server.
+
+    Args:
+        port: 0 takes a free one.
+        elsewhere: allow a host that is not this machine alone.
+
+    Raises:
+        OSError: the port is in use, or the host is not of this machine.
+        duckdb.Error: the file cannot be opened or served; the text holds no token.
+        UnsupportedFeatureError: the extension is not installed.
+    """
+    port = _checked(host, port)
+    address = f"quack:{f'[{host}]' if ':' in host else host}:{port}"
+    connection = duckdb.connect(path, config={"python_enable_replacements": False})
+    try:
+        load_quack(connection)
+        _start(connection, address, token, elsewhere=elsewhere)
+        connection.execute("SET enable_external_access = false; SET lock_configuration = true")
+        try:
+            yield address
+        finally:
+            connection.execute(f"CALL quack_stop({quote_text(address)})")
+    finally:
+        connection.close()
+
+
+def _checked(host: str, port: int) -> int:
+    """The port, if nobody listens there: two servers of quack would share it, unnoticed."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    reached = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1)
+        if port and probe.connect_ex((reached, port)) == 0:
+            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        # a port whose last server has ended a moment ago is free
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((host, port))
+        return int(probe.getsockname()[1])
+
+
+def _start(connection: duckdb.DuckDBPyConnection, address: str, token: str, *, elsewhere: bool) -> None:
+    allow = ", allow_other_hostname := true" if elsewhere else ""
+    failed = None
+    try:
+        connection.execute(f"CALL quack_serve({quote_text(address)}, token := {quote_text(token)}{allow})")
+    except duckdb.Error as error:
+        # a new error, without the statement and its token
+        failed = type(error)(str(error).partition("\n")[0].replace(token, "***"))
+    if failed is not None:
+        raise failed

@@ -1,0 +1,343 @@
+"""Catalogs that a DuckDB serves by its extension quack: logins, transactions as one text, servers that are lost."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import ducklake_lab as dl
+from ducklake_lab.catalog.uri import parse_uri
+from ducklake_lab.duckdb.remote import RemoteConnection
+from tests.quack import TOKEN, Servers, free_port
+
+pytestmark = pytest.mark.sampled(2)
+
+
+@pytest.mark.parametrize(
+    ("uri", "address", "display"),
+    [
+        ("ducklake:quack:host:9595", "quack:host:9595", "host:9595 (Quack)"),
+        ("quack:host", "quack:host:9494", "host:9494 (Quack)"),
+        ("ducklake:quack:[::1]:99", "quack:[::1]:99", "[::1]:99 (Quack)"),
+        ("quack://:secret@db.example.org:9595", "quack:db.example.org:9595", "db.example.org:9595 (Quack)"),
+        ("quack://:secret@host", "quack:host:9494", "host:9494 (Quack)"),
+    ],
+)
+def test_uris(uri: str, address: str, display: str):
+    location = parse_uri(uri)
+    assert (location.address, location.display, location.backend, location.type) == (
+        address,
+        display,
+        "duckdb",
+        "quack",
+    )
+    assert location.uri == f"ducklake:{address}"
+    assert "secret" not in f"{location!r}{location.url}"
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "quack:",
+        "quack:host:0",
+        "quack:host:65536",
+        "quack:host:1/db",
+        "quack:s3cret@host",
+        "quack:a b",
+        "quack://u:s3cret@h/d",
+    ],
+)
+def test_what_names_no_server_is_refused(uri: str):
+    with pytest.raises(dl.UsageError, match="of a server of quack is ") as refused:
+        parse_uri(f"ducklake:{uri}") if "//" not in uri else parse_uri(uri)
+    assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("uri", ["ducklake:md:lake", "md:lake", "ducklake:motherduck:lake"])
+def test_motherduck_is_refused_by_name(uri: str):
+    with pytest.raises(
+        dl.UnsupportedFeatureError, match=r"MotherDuck \(md:\).* use DuckDB, SQLite, PostgreSQL, MySQL or Quack"
+    ):
+        dl.connect(uri)
+
+
+@pytest.fixture
+def place(quack: Callable[[str], str]) -> str:
+    """`host:port` of a server with an empty file."""
+    return quack("lake")
+
+
+@pytest.fixture
+def no_token(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("QUACK_TOKEN")
+
+
+@pytest.mark.usefixtures("no_token")
+def test_tokens_are_found_by_scope(place: str, tmp_path: Path):
+    with dl.Session(engine="duckdb") as session:
+        attach = f"ATTACH 'ducklake:quack:{place}' AS lake (DATA_PATH '{tmp_path}/d')"
+        with pytest.raises(dl.CatalogError, match="needs the token of its server: CREATE SECRET"):
+            session.sql(attach)
+        session.sql("CREATE SECRET (TYPE quack, TOKEN 'another-token')")
+        with pytest.raises(dl.CatalogError, match="does not know the token"):
+            session.sql(attach)
+        session.sql(f"CREATE SECRET near (TYPE quack, TOKEN '{TOKEN}', SCOPE 'quack:{place}')")
+        session.sql("CREATE SECRET far (TYPE quack, TOKEN 'another-token', SCOPE 'quack:elsewhere')")
+        session.sql(attach)
+        session.sql("CREATE TABLE lake.t AS SELECT 1 AS i")
+        assert session.sql("SELECT catalog_type FROM ducklake_settings('lake')").fetchall() == [("quack",)]
+        session.sql("DETACH lake; DROP SECRET near")
+        with pytest.raises(dl.CatalogError, match="does not know the token"):
+            session.sql(attach)
+        session.sql(f"ATTACH 'ducklake:quack:{place}' AS lake (META_TOKEN '{TOKEN}')")
+        assert session.sql("FROM lake.t").fetchall() == [(1,)]
+        with pytest.raises(dl.UnsupportedFeatureError, match="META_TOKEN is for servers of quack alone"):
+            session.sql(f"ATTACH 'ducklake:{tmp_path}/x.ducklake' AS x (META_TOKEN 'a')")
+        with pytest.raises(dl.UsageError):
+            session.sql("CREATE SECRET (TYPE quack, TOKENS 'a')")
+
+
+@pytest.mark.usefixtures("no_token")
+def test_a_token_is_shown_nowhere(place: str, tmp_path: Path):
+    secret = "Xq7-not-to-be-shown"
+    for uri in (f"quack://:{secret}@{place}", f"quack://:{secret}@localhost:{free_port()}"):
+        with pytest.raises(dl.CatalogError) as refused:
+            dl.connect(uri, data_path=f"{tmp_path}/d")
+        assert secret not in "".join(traceback.format_exception(refused.value))
+    with dl.connect(f"quack://:{TOKEN}@{place}", alias="lake", data_path=f"{tmp_path}/d", engine="duckdb") as session:
+        session.sql("CREATE TABLE t AS SELECT 1 AS i")
+        (lake,) = session.lakes
+        shown = [repr(session), repr(lake), repr(lake.location), str(lake.location.uri), repr(lake.database)]
+        shown += [repr(entry) for entry in session.snapshots()]
+        with pytest.raises(dl.CatalogError) as refused:
+            session.sql("INSERT INTO __ducklake_metadata_lake.ducklake_snapshot SELECT * FROM nowhere")
+        shown += traceback.format_exception(refused.value)
+        shown.append(str(session.sql("FROM duckdb_databases()").fetchall()))
+        assert TOKEN not in "".join(shown)
+
+
+def test_what_is_no_server_of_the_protocol(quack_server: Servers):
+    del quack_server
+    with socket.create_server(("localhost", 0)) as listening:
+        answer = b"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\nConnection: close\r\n\r\nnope\n"
+
+        def reply() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    client, _ = listening.accept()
+                    client.recv(65536)
+                    client.sendall(answer)
+                    client.close()
+
+        threading.Thread(target=reply, daemon=True).start()
+        with pytest.raises(
+            dl.CatalogError, match=r"no server of the protocol of DuckDB .*; DuckDB 1\.5 and 2\.0 speak different"
+        ):
+            dl.connect(f"ducklake:quack:localhost:{listening.getsockname()[1]}")
+
+
+@pytest.fixture
+def two(place: str) -> Iterator[tuple[RemoteConnection, RemoteConnection]]:
+    first, second = (RemoteConnection(f"quack:{place}", TOKEN) for _ in range(2))
+    first.execute("CREATE TABLE t (i INTEGER PRIMARY KEY, s VARCHAR)")
+    first.commit()
+    yield first, second
+    first.close()
+    second.close()
+
+
+def _ids(connection: RemoteConnection) -> list[int]:
+    return [i for (i,) in connection.execute("SELECT i FROM t ORDER BY i").fetchall()]
+
+
+def test_writes_are_held_until_commit(two: tuple[RemoteConnection, RemoteConnection]):
+    first, second = two
+    first.begin()
+    assert _ids(first) == []
+    first.execute("INSERT INTO t VALUES (?, ?)", [1, "it's\0"])
+    # no transaction of the server has it, so nobody waits for this client if it dies now
+    second.execute("INSERT INTO t VALUES (1, 'second')")
+    second.commit()
+    with pytest.raises(duckdb.ConstraintException, match="Duplicate key"):
+        first.commit()
+    first.rollback()
+    first.begin()
+    first.execute("INSERT INTO t VALUES (?, ?)", [2, "it's\0"])
+    assert _ids(first) == [1, 2]  # its own reads see them
+    assert _ids(second) == [1]
+    first.rollback()
+    assert _ids(first) == [1]
+    first.begin()
+    first.executemany("INSERT INTO t VALUES ($1, $2)", [(3, "it's\0"), (4, None)])
+    first.commit()
+    assert second.execute("SELECT i, s FROM t WHERE i > 2 ORDER BY i").fetchall() == [(3, "it's\0"), (4, None)]
+
+
+def test_a_commit_is_whole_or_nothing(two: tuple[RemoteConnection, RemoteConnection]):
+    first, second = two
+    first.begin()
+    first.execute("INSERT INTO t VALUES (1, 'a')")
+    first.execute("INSERT INTO t VALUES ('no number', 'b')")
+    first.execute("INSERT INTO t VALUES (3, 'c')")
+    with pytest.raises(duckdb.ConversionException, match="Could not convert"):
+        first.commit()
+    first.rollback()
+    assert _ids(second) == []
+    first.begin()
+    second.begin()
+    assert _ids(first) == _ids(second) == []
+    for connection in two:
+        connection.execute("INSERT INTO t VALUES (1, 'a')")
+    first.commit()
+    with pytest.raises((duckdb.ConstraintException, duckdb.TransactionException)):
+        second.commit()
+    second.rollback()
+    assert _ids(second) == [1]
+
+
+def test_errors_show_none_of_the_text_that_was_sent(two: tuple[RemoteConnection, RemoteConnection]):
+    with pytest.raises(duckdb.Error) as raised:
+        two[0].execute("SELECT * FROM nowhere WHERE s = 'a secret of the row'")
+    assert "Table with name nowhere does not exist" in str(raised.value)
+    assert "quack_query_by_name" not in str(raised.value)
+
+
+def test_order_and_names_of_many_rows(two: tuple[RemoteConnection, RemoteConnection]):
+    found = two[0].execute("SELECT i, i FROM range(200_000) r(i) ORDER BY i").fetchall()
+    assert found == [(i, i) for i in range(200_000)]
+
+
+def test_a_server_that_was_started_anew(quack_server: Servers, tmp_path: Path):
+    port = quack_server.serve(tmp_path / "lake.served")
+    uri = f"ducklake:quack:localhost:{port}"
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/d", engine="duckdb") as session:
+        session.sql("CREATE TABLE t AS SELECT 1 AS i")
+        quack_server.stop(port)
+        with pytest.raises(dl.CatalogError, match="no server answers"):
+            session.sql("INSERT INTO t VALUES (2)")
+        quack_server.serve(tmp_path / "lake.served", port)
+        assert session.sql("FROM t").fetchall() == [(1,)]
+        session.sql("INSERT INTO t VALUES (2)")
+        quack_server.stop(port)
+        quack_server.serve(tmp_path / "lake.served", port)
+        session.sql("INSERT INTO t VALUES (3)")
+        assert session.sql("FROM t ORDER BY i").fetchall() == [(1,), (2,), (3,)]
+    quack_server.stop(port)
+
+
+class _Proxy:
+    """Passes requests on to a server; loses requests, or answers, while it is asked to."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._listening = socket.create_server(("localhost", 0))
+        self.port = self._listening.getsockname()[1]
+        #: What is lost of requests with COMMIT: "request", "answer", or nothing.
+        self.loses = ""
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listening.accept()
+                threading.Thread(target=self._pass, args=(client,), daemon=True).start()
+
+    def _pass(self, client: socket.socket) -> None:
+        with client, socket.create_connection(("localhost", self._target)) as server, contextlib.suppress(OSError):
+            lost = threading.Event()
+
+            def answers() -> None:
+                with contextlib.suppress(OSError):
+                    while data := server.recv(65536):
+                        if lost.is_set():
+                            break
+                        client.sendall(data)
+                    client.shutdown(socket.SHUT_RDWR)
+
+            threading.Thread(target=answers, daemon=True).start()
+            while data := client.recv(1 << 20):
+                if b"COMMIT" in data and self.loses:
+                    if self.loses == "request":
+                        client.shutdown(socket.SHUT_RDWR)
+                        return
+                    lost.set()
+                server.sendall(data)
+
+    def close(self) -> None:
+        self._listening.close()
+
+
+@pytest.mark.parametrize("loses", ["request", "answer"])
+def test_a_commit_whose_answer_is_lost(loses: str, place: str, tmp_path: Path):
+    proxy = _Proxy(int(place.rpartition(":")[2]))
+    uri = f"ducklake:quack:localhost:{proxy.port}"
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/d", engine="duckdb") as session:
+        session.sql("CREATE TABLE t (i INTEGER)")
+        before = session.current_snapshot().snapshot_id
+        proxy.loses = loses
+        if loses == "answer":
+            session.sql("INSERT INTO t VALUES (1)")
+        else:
+            with pytest.raises(dl.CommitUnknownError, match=f"snapshot {before + 1} was committed"):
+                session.sql("INSERT INTO t VALUES (1)")
+        proxy.loses = ""
+        # never twice
+        assert session.current_snapshot().snapshot_id == before + (loses == "answer")
+        assert session.sql("SELECT count(*) FROM t").fetchall() == [(int(loses == "answer"),)]
+        session.sql("INSERT INTO t VALUES (2)")
+        assert session.current_snapshot().snapshot_id == before + (loses == "answer") + 1
+    proxy.close()
+
+
+def test_a_snapshot_that_is_half_written_is_not_seen(place: str, tmp_path: Path):
+    uri = f"ducklake:quack:{place}"
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/d", engine="duckdb") as session:
+        session.sql("CREATE TABLE t AS SELECT 1 AS i")
+        last = session.current_snapshot().snapshot_id
+        metadata = "__ducklake_metadata_lake"
+        # as DuckDB's own client does it: each statement by itself, the changes last
+        session.sql(
+            f"INSERT INTO {metadata}.ducklake_snapshot SELECT snapshot_id + 1, now(), schema_version, next_catalog_id, "
+            f"next_file_id FROM {metadata}.ducklake_snapshot WHERE snapshot_id = {last}"
+        )
+        session.sql(f"INSERT INTO {metadata}.ducklake_inlined_data_1_1 VALUES (1, {last + 1}, NULL, 2)")
+        assert session.sql("FROM t").fetchall() == [(1,)]
+        assert session.current_snapshot().snapshot_id == last
+        with pytest.raises(dl.SnapshotNotFoundError):
+            session.sql(f"FROM t AT (VERSION => {last + 1})")
+        assert session.sql("FROM t AT (TIMESTAMP => now()::TIMESTAMP + INTERVAL 1 DAY)").fetchall() == [(1,)]
+        session.sql("SET ducklake_max_retry_count = 1")
+        with pytest.raises(dl.TransactionError, match=f"snapshot {last + 1} of .* is half written") as refused:
+            session.sql("INSERT INTO t VALUES (3)")
+        _, _, advice = str(refused.value).partition("close the snapshot as it is: ")
+        session.sql(advice.rstrip("."))
+        session.sql("INSERT INTO t VALUES (3)")
+        assert session.current_snapshot().snapshot_id == last + 2
+
+
+def test_a_stored_data_path_of_the_server_gives_way(
+    quack_server: Servers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "home").mkdir()
+    monkeypatch.chdir(tmp_path / "home")
+    with dl.connect("ducklake:lake.ducklake", engine="duckdb") as session:
+        session.sql("CREATE TABLE t AS SELECT range AS i FROM range(100)")
+    monkeypatch.chdir(tmp_path)
+    port = quack_server.serve(tmp_path / "home" / "lake.ducklake")
+    data = f"{tmp_path}/home/lake.ducklake.files/"
+    with dl.connect(f"ducklake:quack:localhost:{port}", data_path=data, engine="duckdb") as session:
+        assert session.sql("SELECT sum(i) FROM t").fetchall() == [(4950,)]
+    quack_server.stop(port)
+
+
+def test_options_of_files_are_refused(place: str, tmp_path: Path):
+    for option in ({"storage_version": "v1.5.0"}, {"exclusive": True}):
+        with pytest.raises(dl.UnsupportedFeatureError, match="quack"):
+            dl.connect(f"ducklake:quack:{place}", data_path=f"{tmp_path}/d", **option)
