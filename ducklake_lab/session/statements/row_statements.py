@@ -19,7 +19,7 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.session.names.attached_lakes import NamedEntry
 from ducklake_lab.session.rows.result import Result, RunInfo, count_result, nothing
 from ducklake_lab.session.rows.sources import Sources
-from ducklake_lab.session.statements.ddl import Ddl, build_columns
+from ducklake_lab.session.statements.ddl import Ddl, build_columns, live_error
 from ducklake_lab.session.statements.defaults import with_defaults
 from ducklake_lab.session.statements.dml import Dml
 from ducklake_lab.session.statements.merge import merge
@@ -67,7 +67,11 @@ class RowStatements:
         """Opens the block of a statement that changes rows; yields its transaction and the entry in it."""
         entry = self._sources.names.entry(name)
         with self._transactions.writing(entry.lake) as transaction:
-            yield transaction, replace(entry, state=transaction.state)
+            now = replace(entry, state=transaction.state)
+            table = now.find()
+            if table is not None and table.is_live:
+                raise live_error(now.state, table, "only REFRESH changes its rows; change the tables that its query reads")
+            yield transaction, now
 
     def insert(self, statement: op.Insert | op.InsertLiterals) -> Result:
         with self._changing(statement.table) as (transaction, entry):
