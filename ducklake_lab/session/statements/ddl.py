@@ -11,7 +11,14 @@ from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.duckdb import canonical
 from ducklake_lab.duckdb.casting import cast_columns, texts
-from ducklake_lab.errors import BindError, ConstraintError, EntryExistsError, UnsupportedFeatureError, UsageError, did_you_mean
+from ducklake_lab.errors import (
+    BindError,
+    ConstraintError,
+    EntryExistsError,
+    UnsupportedFeatureError,
+    UsageError,
+    did_you_mean,
+)
 from ducklake_lab.files.partitions import partition_fields
 from ducklake_lab.model import altering
 from ducklake_lab.model.entries import Column, SortKey, Table

@@ -38,11 +38,12 @@ from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.ddl import Ddl, build_columns
 from ducklake_lab.session.statements.dml import Dml
 from ducklake_lab.session.statements.live_changes import Keys, replace_rows
-from ducklake_lab.session.statements.live_look import LiveLook, Look, Mode, fits, tables_of
+from ducklake_lab.session.statements.live_look import LiveLook, Look, Mode, fits, tables_of, types_of
 from ducklake_lab.session.transactions.rerunning import until_committed
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query
+from ducklake_lab.sql.refresh.sums import SIGN, merged
 from ducklake_lab.sql.types import type_or_none
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -138,7 +139,8 @@ class LiveTables:
         """Creates the table of a definition, in place of one that has its name; returns the number of rows."""
         result = self._sources.run(plan, purpose="change")  # type: ignore[arg-type]
         columns = [
-            op.ColumnDef(name, _column_type(name, kind)) for name, kind in zip(result.columns, result.types, strict=True)
+            op.ColumnDef(name, _column_type(name, kind))
+            for name, kind in zip(result.columns, result.types, strict=True)
         ]
         old = transaction.state.find_table(entry.schema, entry.name)
         kept = self._ddl.create_table(entry, build_columns(columns), replace_existing=True, is_live=True)
@@ -222,16 +224,12 @@ class LiveTables:
                 transaction.message = f"refresh of {state.qualified_name(table)}, {look.mode}"
         return self._done(state, table, look, read, count, started)
 
-    def _done(
-        self, state: CatalogState, table: Table, look: Look, read: int, count: int, started: float
-    ) -> Refreshed:
+    def _done(self, state: CatalogState, table: Table, look: Look, read: int, count: int, started: float) -> Refreshed:
         seconds = time.monotonic() - started
         snapshot = state.snapshot.snapshot_id
         return Refreshed(state.qualified_name(table), look.mode, look.reason, read, count, seconds, snapshot)
 
-    def _staged(
-        self, transaction: Transaction, entry: NamedEntry, table: Table, look: Look
-    ) -> tuple[int, int] | str:
+    def _staged(self, transaction: Transaction, entry: NamedEntry, table: Table, look: Look) -> tuple[int, int] | str:
         """Stages an incremental refresh; returns the numbers of read and changed rows, or why all is recomputed."""
         lake, state = entry.lake, transaction.state
         changed, read = {}, 0
@@ -245,28 +243,45 @@ class LiveTables:
             else:
                 read += sum(_rows_of(side) for side in (plan.inserted, plan.removed))
             names = [self._register(side, source.name) for side in sides]
-            changed[view] = "(" + " UNION ALL ".join(f"SELECT * FROM {quote_identifier(n)}" for n in names) + ")"
+            added, removed = map(quote_identifier, names)
+            changed[view] = f"(SELECT *, 1 AS {SIGN} FROM {added} UNION ALL SELECT *, -1 AS {SIGN} FROM {removed})"
         if not changed:
             return read, 0
-        queries = self._look.queries(lake, state, table, look, changed)
-        affected = self._sources.query(parse_query(queries.affected), purpose="change")
-        most = self._engine.placing.limits.source_rows
-        keys = affected.carried() if affected.in_process else affected.head(most + 1)
-        if not affected.in_process and keys.num_rows > most:
-            return f"changes affect more than {most:,} keys"
+        path = self._path(lake, state, table)
+        sums = self._look.sums(lake, state, table, look, changed) if look.adds else None
+        queries = self._look.queries(lake, state, table, look, changed) if sums is None else None
+        keys = self._few(sums.query if sums is not None else queries.affected if queries is not None else "")
+        if isinstance(keys, str):
+            return keys
         if keys.num_rows == 0:
             return read, 0
-        nullable = [keys.column(i).null_count > 0 for i in range(keys.num_columns)]
-        view = self._register(InMemory(keys), "keys")
-        rows = self._sources.query(parse_query(queries.rows(quote_identifier(view), nullable)), purpose="change")
-        columns = [table.columns[place].name for place in queries.keys]
-        path = self._path(lake, state, table)
-        chosen = Keys(columns, quote_identifier(view), nullable)
+        places = sums.keys if sums is not None else queries.keys if queries is not None else ()
+        nullable = [keys.column(i).null_count > 0 for i in range(len(places))]
+        view = quote_identifier(self._register(InMemory(keys), "keys"))
+        if sums is not None:
+            names = [quote_identifier(column.name) for column in table.columns]
+            text, below = merged(sums, path, names, types_of(table), view)
+            if self._query(below).fetchall() != [(0,)]:
+                return "its counts are not those of its query"
+        else:
+            assert queries is not None
+            text = queries.rows(view, nullable)
+        rows = self._query(text)
+        chosen = Keys([table.columns[place].name for place in places], view, nullable)
         return read, replace_rows(self._dml, self._sources, transaction, table, path, rows.rows(), chosen)
 
-    def _recomputed(
-        self, transaction: Transaction, entry: NamedEntry, table: Table, look: Look
-    ) -> tuple[int, int]:
+    def _query(self, text: str) -> Result:
+        return self._sources.query(parse_query(text))
+
+    def _few(self, text: str) -> pa.Table | str:
+        """Returns the rows of a query with a row per key, or the reason why they are not fetched."""
+        result, most = self._query(text), self._engine.placing.limits.source_rows
+        if result.in_process:
+            return result.carried()
+        keys = result.head(most + 1)
+        return keys if keys.num_rows <= most else f"changes affect more than {most:,} keys"
+
+    def _recomputed(self, transaction: Transaction, entry: NamedEntry, table: Table, look: Look) -> tuple[int, int]:
         """Stages a full refresh; returns the numbers of read and changed rows."""
         lake, state = entry.lake, transaction.state
         read = self._rows_in(lake, state, look.tables.values())

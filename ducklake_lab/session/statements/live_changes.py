@@ -101,9 +101,7 @@ def _differences(table: Table, own: Here, rows: Here) -> tuple[InMemory, InMemor
     kinds = [column.data_type for column in table.columns]
     names = _names(len(kinds))
     casts = ", ".join(f"CAST({name} AS {kind.sql()}) AS {name}" for name, kind in zip(names, kinds, strict=True))
-    same = [
-        name if has_one_form(kind) else f"CAST({name} AS VARCHAR)" for name, kind in zip(names, kinds, strict=True)
-    ]
+    same = [name if has_one_form(kind) else f"CAST({name} AS VARCHAR)" for name, kind in zip(names, kinds, strict=True)]
     listed = "".join(f", {value} AS s{i}" for i, value in enumerate(same))
     parts = ", ".join(same)
     both = " AND ".join([*(f"a.s{i} IS NOT DISTINCT FROM b.s{i}" for i in range(len(same))), "a.n = b.n"])

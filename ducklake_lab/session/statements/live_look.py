@@ -12,6 +12,7 @@ from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatur
 from ducklake_lab.live.definition import Definition, read_definition
 from ducklake_lab.live.history import SinceThen, reason_to_recompute, since
 from ducklake_lab.model.entries import Table
+from ducklake_lab.model.predicates import NullTest
 from ducklake_lab.model.quoting import quoted_path
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.changes import plan_feed
@@ -27,6 +28,7 @@ from ducklake_lab.sql.plan import QueryPlan, StoredView
 from ducklake_lab.sql.refresh.affected import RefreshQueries, SourceTexts, refresh_queries
 from ducklake_lab.sql.refresh.binding import BoundQuery, bind
 from ducklake_lab.sql.refresh.blocks import NotProven
+from ducklake_lab.sql.refresh.sums import Sums, sum_query
 from ducklake_lab.sql.spark.stability import differs_by_run
 
 Mode = Literal["incremental", "full", "nothing"]
@@ -39,6 +41,7 @@ class Look:
     Attributes:
         definition: the definition as of the refresh.
         changes: the changes of its sources, by the view that its bound query has for each.
+        adds: counts and sums of changed rows are added to those of their groups.
         stands_at: the snapshot that its rows stand at.
     """
 
@@ -50,6 +53,7 @@ class Look:
     stands_at: int = -1
     bound: BoundQuery | None = None
     changes: Mapping[str, tuple[Table, ChangePlan]] = field(default_factory=dict)
+    adds: bool = False
 
 
 class LiveLook:
@@ -195,6 +199,10 @@ class LiveLook:
             look = Look("incremental", "", plan, now, tables, history.first, bound, changes)
             if not changes:
                 return replace(look, reason="no changed row of its sources matters to its query")
+            sums = self._provable_sums(lake, state, table, look)
+            if sums is not None:
+                shown = ", ".join(table.columns[place].name for place in sums.keys)
+                return replace(look, adds=True, reason=f"counts and sums of changed rows are added by {shown}")
             found = self.queries(lake, state, table, look, dict.fromkeys(changes, "changes"))
         except NotProven as reason:
             return Look("full", f"its query has {reason}", plan, now, tables)
@@ -215,6 +223,45 @@ class LiveLook:
             NotProven: no rule says which rows the changes affect.
         """
         assert look.bound is not None
+        texts = self._texts(lake, state, look, changed)
+        eligible = [i for i, column in enumerate(table.columns) if has_one_form(column.data_type)]
+        return refresh_queries(look.bound.tree, texts, types_of(table), eligible)
+
+    def sums(self, lake: Lake, state: CatalogState, table: Table, look: Look, changed: Mapping[str, str]) -> Sums:
+        """Returns the query for what changed rows add to counts and sums; arguments are as in `queries`.
+
+        Raises:
+            NotProven: the query has other values, or not by groups of its own columns.
+        """
+        assert look.bound is not None
+        return sum_query(look.bound.tree, self._texts(lake, state, look, changed), types_of(table))
+
+    def _provable_sums(self, lake: Lake, state: CatalogState, table: Table, look: Look) -> Sums | None:
+        """Returns the query of `sums`; None if it is not exact."""
+        assert look.bound is not None
+        try:
+            found = self.sums(lake, state, table, look, dict.fromkeys(look.changes, "changes"))
+        except NotProven:
+            return None
+        tables = {s.view: s.rows.table.table_id for s in look.bound.sources if isinstance(s.rows, LakeTable)}
+        with lake.connect() as connection:
+            then = lake.state(connection, lake.snapshot(connection, look.stands_at))
+        is_strict = all(
+            self._has_no_null(lake, at, at.tables[tables[view]], name)
+            for view, name in found.strict
+            for at in (then, state)
+        )
+        return found if is_strict else None
+
+    def _has_no_null(self, lake: Lake, state: CatalogState, table: Table, name: str) -> bool:
+        """Returns whether the catalog rules out that a column has NULL."""
+        plan = self._sources.scans.plan(lake, state, table, NullTest((name,), is_null=True))
+        inlined = plan.inlined.rows if plan.inlined is not None else None
+        own = table.column(name)
+        return not plan.files and (inlined is None or (own is not None and inlined.column(own.name).null_count == 0))
+
+    def _texts(self, lake: Lake, state: CatalogState, look: Look, changed: Mapping[str, str]) -> dict[str, SourceTexts]:
+        assert look.bound is not None
         at = f" AT (VERSION => {look.stands_at:d})"
         texts = {}
         for source in look.bound.sources:
@@ -222,8 +269,12 @@ class LiveLook:
                 own = state.tables[source.rows.table.table_id]
                 path = quoted_path(lake.alias, state.schema_of(own).name, own.name)
                 texts[source.view] = SourceTexts(path, path + at, changed.get(source.view))
-        eligible = [i for i, column in enumerate(table.columns) if has_one_form(column.data_type)]
-        return refresh_queries(look.bound.tree, texts, [c.data_type.sql() for c in table.columns], eligible)
+        return texts
+
+
+def types_of(table: Table) -> list[str]:
+    """Returns DuckDB's types of a table's columns."""
+    return [column.data_type.sql() for column in table.columns]
 
 
 def fits(table: Table, columns: list[tuple[str, str]]) -> bool:
@@ -250,7 +301,9 @@ def tables_of(plan: QueryPlan, lake: Lake) -> tuple[dict[int, Table], str | None
         if isinstance(rows, HandedInRows):
             raise UnsupportedFeatureError(f"A live table cannot read {rows.shown}, which other sessions do not have.")
         if isinstance(rows, LakeTable) and rows.lake is not lake:
-            raise UnsupportedFeatureError(f"A live table reads tables of its own lake; {source.name} is in {rows.lake.alias}.")
+            raise UnsupportedFeatureError(
+                f"A live table reads tables of its own lake; {source.name} is in {rows.lake.alias}."
+            )
         if isinstance(rows, LakeTable) and rows.at is None and not source.virtual and not source.located:
             tables[rows.table.table_id] = rows.table
         else:

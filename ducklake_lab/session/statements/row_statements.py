@@ -70,7 +70,9 @@ class RowStatements:
             now = replace(entry, state=transaction.state)
             table = now.find()
             if table is not None and table.is_live:
-                raise live_error(now.state, table, "only REFRESH changes its rows; change the tables that its query reads")
+                raise live_error(
+                    now.state, table, "only REFRESH changes its rows; change the tables that its query reads"
+                )
             yield transaction, now
 
     def insert(self, statement: op.Insert | op.InsertLiterals) -> Result:

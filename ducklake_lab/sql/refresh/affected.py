@@ -9,7 +9,7 @@ their keys alone. A key too many costs time, a missing one would be wrong.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
@@ -17,9 +17,11 @@ from sqlglot import exp
 
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.sql.bind.printing import duckdb_sql
+from ducklake_lab.sql.kinds import kind_of
 from ducklake_lab.sql.refresh.blocks import Block, NotProven, bare, block_of, is_exact, names_of, tables_in
 
-_OLD, _NEW, _DELTA = "__old", "__new", "__delta"
+#: Ends of the names of a table in its states, and of its changed rows, until the text of a query is made.
+OLD, NEW, DELTA = "__old", "__new", "__delta"
 #: Table of keys in the queries.
 KEYS = "ducklake_keys"
 
@@ -121,11 +123,11 @@ class _Refresh:
         value = query.expressions[place].unalias()
         if value not in self._block(query).keys:
             return False
-        items = {_name(item): item for item in _items(query)}
-        for column in value.find_all(exp.Column):
-            item = items.get(column.table)
+        items = {_name(item): item for item in items_of(query)}
+        for part in value.find_all(exp.Column):
+            item = items.get(part.table)
             if isinstance(item, exp.Subquery):
-                spot = _place_in(item, column.name)
+                spot = _place_in(item, part.name)
                 if spot is None or not self._is_direct(item.this, spot):
                     return False
         return True
@@ -154,15 +156,17 @@ class _Refresh:
         if keys == []:
             return []
         images: list[exp.Expr] = []
-        for version in (_OLD, _NEW):
+        for version in (OLD, NEW):
             image = self._version(query, version)
-            image.set("expressions", [_as(value.copy(), f"c{i}") for i, value in enumerate(wanted)])
+            image.set("expressions", [alias(value.copy(), f"c{i}") for i, value in enumerate(wanted)])
             if image.args.get("distinct") is not None and image.args["distinct"].args.get("on") is None:
                 image.set("distinct", None)
             if keys is not None:
-                table = exp.Subquery(this=_union(keys), alias=exp.TableAlias(this=_quoted("affected")))
+                table = exp.Subquery(
+                    this=_union([key.copy() for key in keys]), alias=exp.TableAlias(this=quoted("affected"))
+                )
                 condition = [
-                    exp.NullSafeEQ(this=key.copy(), expression=_column("affected", f"c{i}"))
+                    exp.NullSafeEQ(this=_wrapped(key.copy()), expression=column("affected", f"c{i}"))
                     for i, key in enumerate(block.keys)
                 ]
                 image.append("joins", exp.Join(this=table, kind="SEMI", on=_and(condition)))
@@ -171,18 +175,18 @@ class _Refresh:
 
     def _branches(self, select: exp.Select, wanted: Sequence[exp.Expr]) -> list[exp.Expr]:
         """Returns queries for expressions over the changed rows of FROM."""
-        items = _items(select)
+        items = items_of(select)
         found: list[exp.Expr] = []
         for i, item in enumerate(items):
             if not self._reads_changed(item):
                 continue
             others = any(self._reads_changed(other) for j, other in enumerate(items) if j != i)
-            for version in (_OLD, _NEW) if others else (_NEW,):
+            for version in (OLD, NEW) if others else (NEW,):
                 found += self._branch(select, i, version, wanted)
         return found
 
     def _branch(self, select: exp.Select, spot: int, version: str, wanted: Sequence[exp.Expr]) -> list[exp.Expr]:
-        items, joins = _items(select), select.args.get("joins") or []
+        items, joins = items_of(select), select.args.get("joins") or []
         where = select.args.get("where")
         conditions = [join.args["on"] for join in joins if join.args.get("on") is not None]
         used = [*wanted, *conditions, *([where.this] if where is not None else [])]
@@ -204,7 +208,7 @@ class _Refresh:
             variants = grown
         queries: list[exp.Expr] = []
         for built, nulls in variants:
-            shown = [_as(_with_nulls(value, nulls), f"c{i}") for i, value in enumerate(wanted)]
+            shown = [alias(_with_nulls(value, nulls), f"c{i}") for i, value in enumerate(wanted)]
             query = exp.Select(expressions=shown)
             query.set("from_", exp.From(this=placed[0].copy()))
             query.set("joins", [join.copy() for join in built])
@@ -216,31 +220,29 @@ class _Refresh:
     def _delta(self, item: exp.Expr, used: Iterable[exp.Expr], using: Collection[str]) -> exp.Expr:
         """Returns the changed rows of an item of FROM under its name."""
         if isinstance(item, exp.Table):
-            return self._version(item, _DELTA)
+            return self._version(item, DELTA)
         assert isinstance(item, exp.Subquery)
-        alias = _name(item)
+        own = _name(item)
         names = _names_in(item)
-        wanted = {c.name.casefold() for part in used for c in part.find_all(exp.Column) if c.table in (alias, "")}
+        wanted = {c.name.casefold() for part in used for c in part.find_all(exp.Column) if c.table in (own, "")}
         places = [i for i, name in enumerate(names) if name.casefold() in wanted | set(using)] or [0]
         changes = self._changes(item.this, places)
         if not changes:
             raise NotProven("a part of the query of which no change is known")
-        columns = [_quoted(names[place]) for place in places]
-        return exp.Subquery(this=_union(changes), alias=exp.TableAlias(this=_quoted(alias), columns=columns))
+        columns = [quoted(names[place]) for place in places]
+        return exp.Subquery(this=_union(changes), alias=exp.TableAlias(this=quoted(own), columns=columns))
 
     def _version(self, node: exp.Expr, version: str) -> exp.Expr:
         """Returns a copy that reads all tables in one state."""
         node = node.copy()
         for table in list(tables_in(node)):
             if table.name in self._texts:
-                table.set("this", _quoted(table.name + version))
+                table.set("this", quoted(table.name + version))
         return node
 
     # Rows of keys
 
-    def _restricted(
-        self, query: exp.Expr, places: Sequence[int], nullable: Sequence[bool], *, cast: bool
-    ) -> exp.Expr:
+    def _restricted(self, query: exp.Expr, places: Sequence[int], nullable: Sequence[bool], *, cast: bool) -> exp.Expr:
         query = bare(query)
         if isinstance(query, exp.SetOperation):
             sides = [self._restricted(side, places, nullable, cast=True) for side in (query.this, query.expression)]
@@ -253,31 +255,35 @@ class _Refresh:
         conditions: list[exp.Expr] = []
         for i, (place, value, may_be_null) in enumerate(zip(places, values, nullable, strict=True)):
             own: exp.Expr = value.copy()
-            if cast:
+            kind = kind_of(value) if cast else None
+            if cast and (kind is None or kind.sql() != self._types[place]):
                 own = exp.Cast(this=own, to=exp.DataType.build(self._types[place], dialect="duckdb"))
-            key = _column(KEYS, f"k{i}")
+            key = column(KEYS, f"k{i}")
             same = exp.NullSafeEQ if may_be_null else exp.EQ
             conditions.append(same(this=_wrapped(own), expression=key))
-        found = self._version(query, _NEW)
-        table = exp.Table(this=_quoted(KEYS), alias=exp.TableAlias(this=_quoted(KEYS)))
+        found = self._version(query, NEW)
+        table = exp.Table(this=quoted(KEYS), alias=exp.TableAlias(this=quoted(KEYS)))
         found.append("joins", exp.Join(this=table, kind="SEMI", on=_and(conditions)))
         return found
 
     # Text
 
     def _text(self, query: exp.Expr) -> str:
-        text = duckdb_sql(query)
-        places = {
-            quote_identifier(view + version): replacement
-            for view, source in self._texts.items()
-            for version, replacement in ((_OLD, source.old), (_NEW, source.new), (_DELTA, source.changed))
-            if replacement is not None
-        }
-        pattern = re.compile("|".join(map(re.escape, places)))
-        return pattern.sub(lambda match: places[match[0]], text)
+        return put_texts(duckdb_sql(query), self._texts)
 
 
-def _items(select: exp.Select) -> list[exp.Expr]:
+def put_texts(text: str, texts: Mapping[str, SourceTexts]) -> str:
+    """Returns the text of a query with the SQL of its tables."""
+    places = {
+        quote_identifier(view + version): replacement
+        for view, source in texts.items()
+        for version, replacement in ((OLD, source.old), (NEW, source.new), (DELTA, source.changed))
+        if replacement is not None
+    }
+    return re.sub("|".join(map(re.escape, places)), lambda match: places[match[0]], text)
+
+
+def items_of(select: exp.Select) -> list[exp.Expr]:
     """Returns the items of FROM, tables and queries.
 
     Raises:
@@ -298,8 +304,8 @@ def _name(item: exp.Expr) -> str:
 def _names_in(item: exp.Subquery) -> list[str]:
     """Returns the names that a query in FROM has for its columns."""
     names = names_of(item.this)
-    alias = item.args.get("alias")
-    given = [column.name for column in alias.columns] if alias is not None else []
+    named = item.args.get("alias")
+    given = [one.name for one in named.columns] if named is not None else []
     return [*given, *names[len(given) :]]
 
 
@@ -362,13 +368,16 @@ def _wrapped(value: exp.Expr) -> exp.Expr:
     return value if isinstance(value, exp.Column | exp.Cast) else exp.Paren(this=value)
 
 
-def _as(value: exp.Expr, name: str) -> exp.Expr:
-    return exp.Alias(this=value, alias=_quoted(name))
+def alias(value: exp.Expr, name: str) -> exp.Expr:
+    """Returns an expression under a name."""
+    return exp.Alias(this=value, alias=quoted(name))
 
 
-def _column(table: str, name: str) -> exp.Expr:
-    return exp.column(_quoted(name), table=_quoted(table))
+def column(table: str, name: str) -> exp.Expr:
+    """Returns a column of a table."""
+    return exp.column(quoted(name), table=quoted(table))
 
 
-def _quoted(name: str) -> exp.Identifier:
+def quoted(name: str) -> exp.Identifier:
+    """Returns a name in quotes."""
     return exp.to_identifier(name, quoted=True)
