@@ -16,14 +16,13 @@ from ducklake_lab.errors import (
     ConstraintError,
     EntryExistsError,
     UnsupportedFeatureError,
-    UsageError,
     did_you_mean,
 )
 from ducklake_lab.files.partitions import partition_fields
 from ducklake_lab.model import altering
 from ducklake_lab.model.entries import Column, SortKey, Table
+from ducklake_lab.model.live import check_not_live
 from ducklake_lab.model.quoting import path_parts, schema_path
-from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import NESTED
 from ducklake_lab.session.functions import options
 from ducklake_lab.session.names.attached_lakes import NamedEntry
@@ -83,11 +82,6 @@ def _literal_text(default: str, column: Column) -> str:
 _OF_COLUMNS = (op.AddColumn, op.DropColumn, op.RenameColumn, op.SetColumnType, op.SetDefault, op.SetNotNull)
 
 
-def live_error(state: CatalogState, table: Table, what: str) -> UsageError:
-    """Returns the error for a change of a live table that only its query makes."""
-    return UsageError(f"{state.qualified_name(table)} is a live table, and {what}.")
-
-
 class Ddl:
     """Runs each statement in the open transaction, or in one of its own."""
 
@@ -132,8 +126,9 @@ class Ddl:
         schema = transaction.state.schema(entry.schema)
         existing = transaction.state.find_table(schema.name, entry.name)
         if existing is not None and replace_existing:
-            if existing.is_live and not is_live:
-                raise live_error(transaction.state, existing, "is not replaced by a table; DROP LIVE TABLE it first")
+            if not is_live:
+                title = transaction.state.qualified_name(existing)
+                check_not_live(existing, title, "is not replaced by another one; DROP LIVE TABLE it first")
             transaction.drop_table(existing)
         table = transaction.create_table(schema, entry.name, columns)
         if is_live:
@@ -151,8 +146,7 @@ class Ddl:
             return
         with self._transactions.writing(entry.lake) as transaction:
             table = transaction.state.table(entry.schema, entry.name)
-            if table.is_live:
-                raise live_error(transaction.state, table, "takes DROP LIVE TABLE")
+            check_not_live(table, transaction.state.qualified_name(table), "takes DROP LIVE TABLE")
             transaction.drop_table(table)
 
     def alter(self, entry: NamedEntry, statement: op.Operation, has_nulls: HasNulls) -> None:
@@ -165,10 +159,9 @@ class Ddl:
             return
         with self._transactions.writing(entry.lake) as transaction:
             table = transaction.state.table(entry.schema, entry.name)
-            if table.is_live and isinstance(statement, _OF_COLUMNS):
-                raise live_error(
-                    transaction.state, table, "has the columns of its query; use CREATE OR REPLACE LIVE TABLE"
-                )
+            if isinstance(statement, _OF_COLUMNS):
+                title = transaction.state.qualified_name(table)
+                check_not_live(table, title, "has the columns of its query; use CREATE OR REPLACE LIVE TABLE")
             changed = self._altered(transaction, table, statement, has_nulls)
             if changed != table:
                 _check_encrypted(transaction, table, changed)

@@ -18,7 +18,6 @@ from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import (
     EntryExistsError,
-    EntryNotFoundError,
     TransactionError,
     UnsupportedFeatureError,
     UsageError,
@@ -364,7 +363,7 @@ class LiveTables:
                 yield (title, look.mode, look.reason, None, "all rows", None, None)
             return
         first, last = definition.snapshot + 1, state.snapshot.snapshot_id
-        for source, feed in dict((own.table_id, (own, plan)) for own, plan in look.changes.values()).values():
+        for source, feed in {own.table_id: (own, plan) for own, plan in look.changes.values()}.values():
             files = {file.path: file.data_file.file_size_bytes for file in feed.files}
             read = f"changes of snapshots {first} to {last}, and rows of affected keys"
             size = sum(files.values())

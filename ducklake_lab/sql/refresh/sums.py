@@ -79,7 +79,7 @@ def sum_query(tree: exp.Expr, texts: dict[str, SourceTexts], types: Sequence[str
     sums: dict[int, int] = {}
     for i, (kind, value) in values.items():
         if kind == "sum" and value is not None:
-            sums[i] = counts[value] if value in counts else rows
+            sums[i] = counts.get(value, rows)
             strict |= set() if value in counts else _strict(value, views)
     changed = [texts[item.name].changed is not None for item in items]
     parts = [_term(select, items, spot, block.keys, values, changed) for spot in range(len(items)) if changed[spot]]
