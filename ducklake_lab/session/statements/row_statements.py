@@ -15,11 +15,12 @@ from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import BindError, EntryExistsError, UnsupportedFeatureError
 from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.live import check_not_live
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.names.attached_lakes import NamedEntry
 from ducklake_lab.session.rows.result import Result, RunInfo, count_result, nothing
 from ducklake_lab.session.rows.sources import Sources
-from ducklake_lab.session.statements.ddl import Ddl, build_columns, live_error
+from ducklake_lab.session.statements.ddl import Ddl, build_columns
 from ducklake_lab.session.statements.defaults import with_defaults
 from ducklake_lab.session.statements.dml import Dml
 from ducklake_lab.session.statements.merge import merge
@@ -69,10 +70,8 @@ class RowStatements:
         with self._transactions.writing(entry.lake) as transaction:
             now = replace(entry, state=transaction.state)
             table = now.find()
-            if table is not None and table.is_live:
-                raise live_error(
-                    now.state, table, "only REFRESH changes its rows; change the tables that its query reads"
-                )
+            if table is not None:
+                check_not_live(table, now.state.qualified_name(table))
             yield transaction, now
 
     def insert(self, statement: op.Insert | op.InsertLiterals) -> Result:
