@@ -12,9 +12,9 @@ from ducklake_lab.datasource.options import Target
 from ducklake_lab.duckdb.casting import constant_column
 from ducklake_lab.errors import BindError, EntryExistsError, UnsupportedFeatureError, UsageError, did_you_mean
 from ducklake_lab.files.partitions import partition_fields
-from ducklake_lab.model.live import check_not_live
 from ducklake_lab.model.altering import rewritten
 from ducklake_lab.model.entries import Column, PartitionField, Table
+from ducklake_lab.model.live import check_not_live
 from ducklake_lab.model.promotion import is_wider
 from ducklake_lab.model.types import DataType
 from ducklake_lab.spark.types import from_spark

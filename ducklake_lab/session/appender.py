@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from ducklake_lab.engine.in_process.python_rows import filled, table_of
 from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.errors import BindError, UsageError, did_you_mean
-from ducklake_lab.model.live import check_not_live
 from ducklake_lab.model.entries import Column, Snapshot
+from ducklake_lab.model.live import check_not_live
 from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.defaults import with_defaults

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from ducklake_lab.model.live import check_not_live
 from ducklake_lab.errors import UnsupportedFeatureError, UsageError
 from ducklake_lab.files.adding import AddOptions, describe_files
+from ducklake_lab.model.live import check_not_live
 from ducklake_lab.session.functions.registry import VARCHAR, Call, Columns, Function, arrow_schema
 
 _ADDED: Columns = (("filename", VARCHAR),)

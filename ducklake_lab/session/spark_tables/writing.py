@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from ducklake_lab.engine.on_spark import OnSpark
 from ducklake_lab.engine.scans import Scan
 from ducklake_lab.errors import UnsupportedFeatureError
-from ducklake_lab.model.live import check_not_live
 from ducklake_lab.model.entries import Table
+from ducklake_lab.model.live import check_not_live
 from ducklake_lab.model.quoting import quoted_path
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
 from ducklake_lab.session.spark_tables import entries, query_options

@@ -146,8 +146,10 @@ def test_a_changed_star_changes_the_columns_in_one_commit(session: dl.Session) -
 
 
 def test_create_or_replace_recomputes_in_one_commit(session: dl.Session) -> None:
-    session.sql("CREATE TABLE t AS SELECT i AS k FROM range(5) r(i); CREATE LIVE TABLE x AS SELECT k FROM t WHERE k < 2")
-    with pytest.raises(dl.DuckLakeError, match="There is a table main.x already"):
+    session.sql(
+        "CREATE TABLE t AS SELECT i AS k FROM range(5) r(i); CREATE LIVE TABLE x AS SELECT k FROM t WHERE k < 2"
+    )
+    with pytest.raises(dl.DuckLakeError, match=r"There is a table main.x already"):
         session.sql("CREATE LIVE TABLE x AS SELECT k FROM t")
     session.sql("CREATE LIVE TABLE IF NOT EXISTS x AS SELECT k FROM t")
     assert session.sql("SELECT count(*) FROM x").fetchall() == [(2,)]
@@ -179,7 +181,7 @@ def test_create_or_replace_recomputes_in_one_commit(session: dl.Session) -> None
 def test_only_its_query_changes_its_rows(statement: str, session: dl.Session) -> None:
     session.sql("CREATE TABLE t AS SELECT i AS k FROM range(5) r(i); CREATE LIVE TABLE x AS SELECT k FROM t")
     before = session.current_snapshot().snapshot_id
-    with pytest.raises(dl.UsageError, match="main.x is a live table, and") as error:
+    with pytest.raises(dl.UsageError, match=r"main.x is a live table, and") as error:
         session.sql(statement)
     assert "\n" not in str(error.value)
     assert session.current_snapshot().snapshot_id == before
@@ -200,9 +202,9 @@ def test_the_program_writes_no_rows_into_it(session: dl.Session) -> None:
 def test_names_that_are_no_live_tables(session: dl.Session) -> None:
     session.sql("CREATE TABLE t AS SELECT 1 AS k; CREATE LIVE TABLE x AS SELECT k FROM t")
     for statement in ("REFRESH t", "EXPLAIN REFRESH t", "DROP LIVE TABLE t"):
-        with pytest.raises(dl.UsageError, match="main.t is no live table"):
+        with pytest.raises(dl.UsageError, match=r"main.t is no live table"):
             session.sql(statement)
-    with pytest.raises(dl.EntryNotFoundError, match="xx.*Did you mean"):
+    with pytest.raises(dl.EntryNotFoundError, match=r"xx.*Did you mean"):
         session.sql("REFRESH xx")
     session.sql("DROP LIVE TABLE IF EXISTS gone; DROP LIVE TABLE x")
     assert session.live().fetchall() == []
@@ -243,7 +245,9 @@ def test_live_tables_over_live_tables_are_refreshed_in_order(session: dl.Session
 
 def test_names_are_looked_up_where_it_was_made(session: dl.Session, lake_uri: Callable[..., str]) -> None:
     session.sql('CREATE SCHEMA "s 1"; USE "s 1"; CREATE TABLE "t "" x" AS SELECT 1 AS "a ""b", 2 AS "A; --"')
-    session.sql('CREATE LIVE TABLE lake."s 1"."l "" x" AS SELECT "a ""b", sum("A; --") AS "n\'" FROM "t "" x" GROUP BY ALL')
+    session.sql(
+        'CREATE LIVE TABLE lake."s 1"."l "" x" AS SELECT "a ""b", sum("A; --") AS "n\'" FROM "t "" x" GROUP BY ALL'
+    )
     session.sql('INSERT INTO lake."s 1"."t "" x" VALUES (1, 5), (2, 6); USE lake.main')
     assert session.refresh('"s 1"."l "" x"').mode == "incremental"
     assert session.sql('FROM "s 1"."l "" x" ORDER BY ALL').fetchall() == [(1, 7), (2, 6)]
