@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
 from ducklake_lab.catalog.reader import read_changes
 from ducklake_lab.model.changes import Change, parse_changes
-from ducklake_lab.model.entries import Table
+from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.state import CatalogState
 
 #: Kinds of changes of a table's rows.
@@ -55,6 +55,11 @@ def since(connection: sa.Connection, first: int, last: int) -> SinceThen | None:
     return SinceThen(first, last, {i: parse_changes(text) for i, text in found if i > first})
 
 
+def _shapes(table: Table) -> list[Column]:
+    """Returns the columns of a table without their comments."""
+    return [replace(column, comment=None) for column in table.columns]
+
+
 def reason_to_recompute(history: SinceThen, before: CatalogState, now: CatalogState, table: Table) -> str | None:
     """Returns why the change feed of a source does not tell its changes; None if it does.
 
@@ -65,7 +70,7 @@ def reason_to_recompute(history: SinceThen, before: CatalogState, now: CatalogSt
     old = before.tables.get(table.table_id)
     if old is None or old.uuid != table.uuid:
         return f"{title} is another table than before"
-    if old.columns != table.columns:
+    if _shapes(old) != _shapes(table):
         return f"the columns of {title} have changed"
     unclear = history.unclear(table.table_id)
     if unclear is not None:

@@ -81,7 +81,7 @@ class _Refresh:
         direct = [place for place in possible if self._is_direct(self._tree, place)]
         places = direct or possible
         if not places:
-            raise NotProven("no column of the result says which of its rows a change affects")
+            raise NotProven("no column that says which of its rows a change affects")
         parts = self._changes(self._tree, places)
         if not parts:
             raise AssertionError("no source changed")
@@ -151,7 +151,7 @@ class _Refresh:
             return self._branches(query, wanted)
         for value in wanted:
             if value not in block.keys and not is_exact(value):
-                raise NotProven("another part of the query depends on a value that may differ in its last digits")
+                raise NotProven("a part that depends on a value whose last digits may differ")
         keys = self._branches(query, block.keys) if block.keys else None
         if keys == []:
             return []
@@ -228,7 +228,7 @@ class _Refresh:
         places = [i for i, name in enumerate(names) if name.casefold() in wanted | set(using)] or [0]
         changes = self._changes(item.this, places)
         if not changes:
-            raise NotProven("a part of the query of which no change is known")
+            raise NotProven("a part of which no change is known")
         columns = [quoted(names[place]) for place in places]
         return exp.Subquery(this=_union(changes), alias=exp.TableAlias(this=quoted(own), columns=columns))
 

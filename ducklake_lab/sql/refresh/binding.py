@@ -35,6 +35,6 @@ def bind(query: Query, resolver: Resolver) -> BoundQuery:
     tree = normalised(query.tree)
     binder = QueryBinder(resolver, None)
     if binder.query(tree, None, {}) is None:
-        raise NotProven("its columns are not known before it runs")
+        raise NotProven("columns that are not known before it runs")
     sources = tuple(binder.sources)
     return BoundQuery(prepared(tree, [source.view for source in sources]), sources)

@@ -13,7 +13,7 @@ from ducklake_lab.sql.notes import notes
 
 
 class NotProven(Exception):
-    """Raised where no rule says which rows a change affects; its text is the reason."""
+    """Raised where no rule says which rows a change affects; its text is what a query has that no rule covers."""
 
 
 #: Aggregates whose value depends on the order of rows, unless an ORDER BY in the call gives one.
@@ -73,7 +73,7 @@ def prepared(tree: exp.Expr, sources: Sequence[str]) -> exp.Expr:
     """
     tree = tree.copy()
     if tree.find(exp.Collate) is not None:
-        raise NotProven("COLLATE makes different texts equal")
+        raise NotProven("COLLATE, which makes different texts equal")
     _inline(tree, {}, frozenset(sources))
     for select in list(tree.find_all(exp.Select)):
         _prepare(select)
@@ -100,7 +100,7 @@ def _inline(node: exp.Expr, ctes: dict[str, exp.CTE], sources: frozenset[str]) -
         if isinstance(child, exp.Table) and not child.db and child.name not in sources:
             cte = ctes.get(child.name.casefold())
             if cte is None:
-                raise NotProven(f"{child.sql(dialect='duckdb')} is no table of the lake")
+                raise NotProven(f"{child.sql(dialect='duckdb')}, which is no table of the lake")
             if child.args.get("joins"):
                 raise NotProven("a join in parentheses")
             alias = child.args.get("alias")
@@ -117,11 +117,15 @@ def _inline(node: exp.Expr, ctes: dict[str, exp.CTE], sources: frozenset[str]) -
 def _prepare(select: exp.Select) -> None:
     """Writes positions of GROUP BY and DISTINCT ON as expressions, and drops an ORDER BY that decides nothing."""
     _refuse_limit(select)
+    commas = False
     for join in select.args.get("joins") or []:
+        if commas and (join.args.get("side") or "").upper() in ("RIGHT", "FULL"):
+            raise NotProven("a RIGHT or FULL JOIN after a comma")
         if join.args.get("method") or join.args.get("match_condition") or join.this.args.get("joins"):
             raise NotProven("a join in parentheses, or one by position, time or name")
         if not any(join.args.get(part) for part in ("on", "using", "side", "kind")):
             join.set("kind", "CROSS")
+            commas = True
     source = select.args.get("from_")
     if source is None:
         raise NotProven("a SELECT without FROM")
@@ -138,7 +142,7 @@ def _prepare(select: exp.Select) -> None:
     order = select.args.get("order")
     if on is not None:
         if order is None:
-            raise NotProven("DISTINCT ON without ORDER BY takes any row")
+            raise NotProven("DISTINCT ON without ORDER BY, which takes any row")
         on.set("expressions", [_at_place(key, select) for key in on.expressions])
         for item in order.expressions:
             item.set("this", _at_place(item.this, select))
@@ -176,12 +180,12 @@ def _check(part: exp.Expr) -> None:
     for call in part.find_all(exp.Anonymous):
         name = call.name.casefold()
         if name in _EXPANDING:
-            raise NotProven(f"{name} gives several rows")
+            raise NotProven(f"{name}, which gives several rows")
         if name in _CHOOSING:
-            raise NotProven(f"{name} chooses among equal rows, or approximates")
+            raise NotProven(f"{name}, which chooses among equal rows or approximates")
         window = _window_of(call)
         if name in _PLACED and call.find(exp.Order) is None and (window is None or not _is_ordered(window)):
-            raise NotProven(f"{name} without ORDER BY takes rows in any order")
+            raise NotProven(f"{name} without ORDER BY, which takes rows in any order")
 
 
 def _window_of(call: exp.Expr) -> exp.Window | None:
