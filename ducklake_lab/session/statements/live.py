@@ -362,15 +362,16 @@ class LiveTables:
             if not look.tables:
                 yield (title, look.mode, look.reason, None, "all rows", None, None)
             return
+        others = "rows that they join" if look.adds else "rows of affected keys"
         first, last = definition.snapshot + 1, state.snapshot.snapshot_id
         for source, feed in {own.table_id: (own, plan) for own, plan in look.changes.values()}.values():
             files = {file.path: file.data_file.file_size_bytes for file in feed.files}
-            read = f"changes of snapshots {first} to {last}, and rows of affected keys"
+            read = f"changes of snapshots {first} to {last}, and {others}"
             size = sum(files.values())
             yield (title, look.mode, look.reason, state.qualified_name(source), read, len(files), size)
         unchanged = look.tables.keys() - {own.table_id for own, _ in look.changes.values()}
         for table_id in sorted(unchanged):
-            read = "rows of affected keys"
+            read = others
             yield (title, look.mode, look.reason, state.qualified_name(look.tables[table_id]), read, None, None)
         if not look.tables:
             yield (title, look.mode, look.reason, None, None, 0, 0)
