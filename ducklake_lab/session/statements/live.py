@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ducklake_lab.catalog import attachments
 from ducklake_lab.catalog.lake import Lake
@@ -23,6 +24,7 @@ from ducklake_lab.errors import (
     UsageError,
 )
 from ducklake_lab.live.definition import Definition, read_definition
+from ducklake_lab.live.history import since
 from ducklake_lab.live.order import in_order
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.quoting import quote_identifier, quoted_path
@@ -42,7 +44,9 @@ from ducklake_lab.session.transactions.rerunning import until_committed
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query
-from ducklake_lab.sql.refresh.sums import SIGN, merged
+from ducklake_lab.sql.plan import QueryPlan
+from ducklake_lab.sql.refresh.signed import SIGN, added_rows, merged_rows
+from ducklake_lab.sql.refresh.sums import merged
 from ducklake_lab.sql.types import type_or_none
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -134,9 +138,9 @@ class LiveTables:
         read = self._rows_in(entry.lake, base, tables.values())
         return Refreshed(title, "full", "it is new", read, count, time.monotonic() - started, now.snapshot)
 
-    def _remade(self, transaction: Transaction, entry: NamedEntry, plan: object, definition: Definition) -> int:
+    def _remade(self, transaction: Transaction, entry: NamedEntry, plan: QueryPlan, definition: Definition) -> int:
         """Creates the table of a definition, in place of one that has its name; returns the number of rows."""
-        result = self._sources.run(plan, purpose="change")  # type: ignore[arg-type]
+        result = self._sources.run(plan, purpose="change")
         columns = [
             op.ColumnDef(name, _column_type(name, kind))
             for name, kind in zip(result.columns, result.types, strict=True)
@@ -230,7 +234,6 @@ class LiveTables:
 
     def _staged(self, transaction: Transaction, entry: NamedEntry, table: Table, look: Look) -> tuple[int, int] | str:
         """Stages an incremental refresh; returns the numbers of read and changed rows, or why all is recomputed."""
-        lake, state = entry.lake, transaction.state
         changed, read = {}, 0
         for view, (source, plan) in look.changes.items():
             sides: list[Rows] = [
@@ -246,28 +249,70 @@ class LiveTables:
             changed[view] = f"(SELECT *, 1 AS {SIGN} FROM {added} UNION ALL SELECT *, -1 AS {SIGN} FROM {removed})"
         if not changed:
             return read, 0
-        path = self._path(lake, state, table)
-        sums = self._look.sums(lake, state, table, look, changed) if look.adds else None
-        queries = self._look.queries(lake, state, table, look, changed) if sums is None else None
-        keys = self._few(sums.query if sums is not None else queries.affected if queries is not None else "")
-        if isinstance(keys, str):
-            return keys
-        if keys.num_rows == 0:
-            return read, 0
-        places = sums.keys if sums is not None else queries.keys if queries is not None else ()
-        nullable = [keys.column(i).null_count > 0 for i in range(len(places))]
-        view = quote_identifier(self._register(InMemory(keys), "keys"))
-        if sums is not None:
-            names = [quote_identifier(column.name) for column in table.columns]
-            text, below = merged(sums, path, names, types_of(table), view)
-            if self._query(below).fetchall() != [(0,)]:
-                return "its counts are not those of its query"
-        else:
-            assert queries is not None
-            text = queries.rows(view, nullable)
-        rows = self._query(text)
-        chosen = Keys([table.columns[place].name for place in places], view, nullable)
-        return read, replace_rows(self._dml, self._sources, transaction, table, path, rows.rows(), chosen)
+        match look.adds:
+            case "sums":
+                staged = self._add_sums(transaction, entry, table, look, changed)
+            case "rows":
+                staged = self._add_rows(transaction, entry, table, look, changed)
+            case _:
+                staged = self._replace_keys(transaction, entry, table, look, changed)
+        return staged if isinstance(staged, str) else (read, staged)
+
+    def _replace_keys(
+        self, transaction: Transaction, entry: NamedEntry, table: Table, look: Look, changed: Mapping[str, str]
+    ) -> int | str:
+        queries = self._look.queries(entry.lake, transaction.state, table, look, changed)
+        found = self._few(queries.affected)
+        if isinstance(found, str) or found.num_rows == 0:
+            return found if isinstance(found, str) else 0
+        keys = self._keys(found, [table.columns[place].name for place in queries.keys])
+        return self._replaced(transaction, entry, table, self._query(queries.rows(keys.view, keys.nullable)), keys)
+
+    def _add_sums(
+        self, transaction: Transaction, entry: NamedEntry, table: Table, look: Look, changed: Mapping[str, str]
+    ) -> int | str:
+        sums = self._look.sums(entry.lake, transaction.state, table, look, changed)
+        found = self._few(sums.query)
+        if isinstance(found, str) or found.num_rows == 0:
+            return found if isinstance(found, str) else 0
+        keys = self._keys(found, [table.columns[place].name for place in sums.keys])
+        path, names = self._path(entry.lake, transaction.state, table), _quoted_names(table)
+        text, below = merged(sums, path, names, types_of(table), keys.view)
+        if self._query(below).fetchall() != [(0,)]:
+            return "its counts are not those of its query"
+        return self._replaced(transaction, entry, table, self._query(text), keys)
+
+    def _add_rows(
+        self, transaction: Transaction, entry: NamedEntry, table: Table, look: Look, changed: Mapping[str, str]
+    ) -> int | str:
+        signed = self._look.signed(entry.lake, transaction.state, table, look, changed)
+        found = self._few(signed.query)
+        if isinstance(found, str) or found.num_rows == 0:
+            return found if isinstance(found, str) else 0
+        keys, names = self._keys(found, [column.name for column in table.columns]), _quoted_names(table)
+        least, most = (int(pc.call_function(name, [found.column("n")]).as_py()) for name in ("min", "max"))
+        if least > 0:
+            return self._dml.append(table, self._query(added_rows(names, keys.view, self._numbers(most))).rows())
+        path = self._path(entry.lake, transaction.state, table)
+        ((least, most),) = self._query(merged_rows(path, names, keys.view, "")[1]).fetchall()
+        if least < 0:
+            return "it lacks rows that its query had"
+        text, _ = merged_rows(path, names, keys.view, self._numbers(most))
+        return self._replaced(transaction, entry, table, self._query(text), keys)
+
+    def _numbers(self, most: int) -> str:
+        """Returns the name of rows with the numbers from 1."""
+        numbers = pa.table({"i": pa.array(range(1, most + 1), pa.int64())})
+        return quote_identifier(self._register(InMemory(numbers), "numbers"))
+
+    def _keys(self, found: pa.Table, columns: Sequence[str]) -> Keys:
+        """Returns keys of rows to replace: the first columns of some rows."""
+        nullable = [found.column(i).null_count > 0 for i in range(len(columns))]
+        return Keys(columns, quote_identifier(self._register(InMemory(found), "keys")), nullable)
+
+    def _replaced(self, transaction: Transaction, entry: NamedEntry, table: Table, rows: Result, keys: Keys) -> int:
+        path = self._path(entry.lake, transaction.state, table)
+        return replace_rows(self._dml, self._sources, transaction, table, path, rows.rows(), keys)
 
     def _query(self, text: str) -> Result:
         return self._sources.query(parse_query(text))
@@ -299,13 +344,9 @@ class LiveTables:
     def _path(lake: Lake, state: CatalogState, table: Table) -> str:
         return quoted_path(lake.alias, state.schema_of(table).name, table.name)
 
-    def _rows_in(self, lake: Lake, state: CatalogState, tables: object) -> int:
+    def _rows_in(self, lake: Lake, state: CatalogState, tables: Iterable[Table]) -> int:
         """Returns the number of rows of tables, from the catalog."""
-        total = 0
-        for table in tables:  # type: ignore[attr-defined]
-            plan = self._sources.scans.plan(lake, state, table)
-            total += _rows_of(plan)
-        return total
+        return sum(_rows_of(self._sources.scans.plan(lake, state, table)) for table in tables)
 
     # Rows by name
 
@@ -399,8 +440,6 @@ class LiveTables:
 
     def _behind(self, lake: Lake, state: CatalogState, definition: Definition) -> int | None:
         """Returns the number of snapshots that changed rows of its sources since; None if some have expired."""
-        from ducklake_lab.live.history import since
-
         with lake.connect() as connection:
             history = since(connection, definition.snapshot, state.snapshot.snapshot_id)
         if history is None:
@@ -426,6 +465,10 @@ class LiveTables:
 
 def _rows_of(plan: ScanPlan) -> int:
     return live_rows(plan.files) + (plan.inlined.rows.num_rows if plan.inlined is not None else 0)
+
+
+def _quoted_names(table: Table) -> list[str]:
+    return [quote_identifier(column.name) for column in table.columns]
 
 
 def _column_type(name: str, kind: str) -> DataType:

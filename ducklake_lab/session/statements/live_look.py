@@ -28,8 +28,10 @@ from ducklake_lab.sql.plan import QueryPlan, StoredView
 from ducklake_lab.sql.refresh.affected import RefreshQueries, SourceTexts, refresh_queries
 from ducklake_lab.sql.refresh.binding import BoundQuery, bind
 from ducklake_lab.sql.refresh.blocks import NotProven
+from ducklake_lab.sql.refresh.signed import SignedRows, signed_rows
 from ducklake_lab.sql.refresh.sums import Sums, sum_query
 from ducklake_lab.sql.spark.stability import differs_by_run
+from ducklake_lab.sql.types import type_or_none
 
 Mode = Literal["incremental", "full", "nothing"]
 
@@ -41,7 +43,8 @@ class Look:
     Attributes:
         definition: the definition as of the refresh.
         changes: the changes of its sources, by the view that its bound query has for each.
-        adds: counts and sums of changed rows are added to those of their groups.
+        adds: counts and sums of changed rows are added to those of their groups, or rows are added and taken away; ""
+            for neither.
         stands_at: the snapshot that its rows stand at.
     """
 
@@ -53,7 +56,7 @@ class Look:
     stands_at: int = -1
     bound: BoundQuery | None = None
     changes: Mapping[str, tuple[Table, ChangePlan]] = field(default_factory=dict)
-    adds: bool = False
+    adds: Literal["", "sums", "rows"] = ""
 
 
 class LiveLook:
@@ -186,6 +189,8 @@ class LiveLook:
         history: SinceThen,
     ) -> Look:
         try:
+            if "default_collation" in now.settings:
+                raise NotProven("texts of a default_collation, which makes different ones equal")
             bound = bind(query, self._sources.names)
             changes: dict[str, tuple[Table, ChangePlan]] = {}
             for source in bound.sources:
@@ -202,7 +207,9 @@ class LiveLook:
             sums = self._provable_sums(lake, state, table, look)
             if sums is not None:
                 shown = ", ".join(table.columns[place].name for place in sums.keys)
-                return replace(look, adds=True, reason=f"counts and sums of changed rows are added by {shown}")
+                return replace(look, adds="sums", reason=f"counts and sums of changed rows are added by {shown}")
+            if self._is_signed(lake, state, table, look):
+                return replace(look, adds="rows", reason="rows are added and taken away as in its sources")
             found = self.queries(lake, state, table, look, dict.fromkeys(changes, "changes"))
         except NotProven as reason:
             return Look("full", f"its query has {reason}", plan, now, tables)
@@ -235,6 +242,26 @@ class LiveLook:
         """
         assert look.bound is not None
         return sum_query(look.bound.tree, self._texts(lake, state, look, changed), types_of(table))
+
+    def signed(
+        self, lake: Lake, state: CatalogState, table: Table, look: Look, changed: Mapping[str, str]
+    ) -> SignedRows:
+        """Returns the query for the rows that it gains and loses; arguments are as in `queries`.
+
+        Raises:
+            NotProven: its rows are no rows of its sources, or of their inner joins.
+        """
+        assert look.bound is not None
+        if not all(has_one_form(column.data_type) for column in table.columns):
+            raise NotProven("columns whose equal values may differ")
+        return signed_rows(look.bound.tree, self._texts(lake, state, look, changed), types_of(table))
+
+    def _is_signed(self, lake: Lake, state: CatalogState, table: Table, look: Look) -> bool:
+        try:
+            self.signed(lake, state, table, look, dict.fromkeys(look.changes, "changes"))
+        except NotProven:
+            return False
+        return True
 
     def _provable_sums(self, lake: Lake, state: CatalogState, table: Table, look: Look) -> Sums | None:
         """Returns the query of `sums`; None if it is not exact."""
@@ -279,8 +306,8 @@ def types_of(table: Table) -> list[str]:
 
 def fits(table: Table, columns: list[tuple[str, str]]) -> bool:
     """Returns whether a query with some columns gives rows of a table."""
-    own = [(column.name, column.data_type.sql()) for column in table.columns]
-    return own == list(columns)
+    own = [(column.name, column.data_type) for column in table.columns]
+    return own == [(name, type_or_none(kind)) for name, kind in columns]
 
 
 def tables_of(plan: QueryPlan, lake: Lake) -> tuple[dict[int, Table], str | None]:

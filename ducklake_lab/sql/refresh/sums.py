@@ -1,8 +1,4 @@
-"""Writes the query for what changed rows add to the counts and sums of groups, where that is exact.
-
-The rows of an inner join are a product: its change is the sum, over the changed sources, of the rows that each of them
-added less those that it lost, joined with the sources before it as they are now and with those after it as they were.
-"""
+"""Writes the query for what changed rows add to the counts and sums of groups, where that is exact."""
 
 from __future__ import annotations
 
@@ -13,11 +9,10 @@ from sqlglot import exp
 
 from ducklake_lab.sql.bind.printing import duckdb_sql
 from ducklake_lab.sql.kinds import kind_of
-from ducklake_lab.sql.refresh.affected import DELTA, NEW, OLD, SourceTexts, alias, column, items_of, put_texts, quoted
+from ducklake_lab.sql.refresh.affected import SourceTexts, alias, items_of, put_texts
 from ducklake_lab.sql.refresh.blocks import NotProven, bare, block_of
+from ducklake_lab.sql.refresh.signed import terms
 
-#: Column of changed rows: 1 for a new one, -1 for an old one.
-SIGN = "_ducklake_sign"
 #: Expressions that are NULL only where a part is.
 _STRICT = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Paren)
 
@@ -68,21 +63,14 @@ def sum_query(tree: exp.Expr, texts: dict[str, SourceTexts], types: Sequence[str
     if rows is None:
         raise NotProven("no count(*), which says when a group ends")
     counts = {value: i for i, (kind, value) in values.items() if kind == "count" and value is not None}
-    items = items_of(select)
-    joins = select.args.get("joins") or []
-    if not all(isinstance(item, exp.Table) and item.name in texts for item in items) or any(
-        (join.args.get("side") or "") or (join.args.get("kind") or "") not in ("", "INNER", "CROSS") for join in joins
-    ):
-        raise NotProven("another join than of tables with matches")
-    views = {item.alias_or_name: item.name for item in items}
+    views = {item.alias_or_name: item.name for item in items_of(select)}
     strict: set[tuple[str, str]] = set()
     sums: dict[int, int] = {}
     for i, (kind, value) in values.items():
         if kind == "sum" and value is not None:
             sums[i] = counts.get(value, rows)
             strict |= set() if value in counts else _strict(value, views)
-    changed = [texts[item.name].changed is not None for item in items]
-    parts = [_term(select, items, spot, block.keys, values, changed) for spot in range(len(items)) if changed[spot]]
+    parts = terms(select, texts, lambda sign: _shown(block.keys, values, sign))
     shown = [f"k{i}" for i in range(len(keys))]
     changes = [f"sum(v{i}) AS v{i}" for i in values]
     union = " UNION ALL ".join(put_texts(duckdb_sql(part), texts) for part in parts)
@@ -129,46 +117,21 @@ def _strict(value: exp.Expr, views: dict[str, str]) -> set[tuple[str, str]]:
     raise NotProven("a sum of values that may be NULL, without their count")
 
 
-def _term(
-    select: exp.Select,
-    items: Sequence[exp.Expr],
-    spot: int,
-    keys: Sequence[exp.Expr],
-    values: dict[int, tuple[str, exp.Expr | None]],
-    changed: Sequence[bool],
-) -> exp.Expr:
-    """Returns a query for the keys of changed rows of one source, joined with the others, and for their parts of sums."""
-    sign = column(items[spot].alias_or_name, SIGN)
+def _shown(keys: Sequence[exp.Expr], values: dict[int, tuple[str, exp.Expr | None]], sign: exp.Expr) -> list[exp.Expr]:
+    """Returns the keys of changed rows and their parts of counts and sums."""
     shown = [alias(key.copy(), f"k{i}") for i, key in enumerate(keys)]
     for i, (kind, argument) in values.items():
         part: exp.Expr = sign.copy()
-        if kind != "rows" and argument is not None:
-            none = exp.Is(this=exp.Paren(this=argument.copy()), expression=exp.Null())
+        if argument is not None:
             given = exp.Paren(this=argument.copy())
-            is_new = exp.GT(this=sign.copy(), expression=exp.Literal.number(0))
             if kind == "count":
+                none = exp.Is(this=given, expression=exp.Null())
                 part = exp.Case(ifs=[exp.If(this=none, true=exp.Literal.number(0))], default=sign.copy())
             else:
+                is_new = exp.GT(this=sign.copy(), expression=exp.Literal.number(0))
                 part = exp.Case(ifs=[exp.If(this=is_new, true=given)], default=exp.Neg(this=given.copy()))
         shown.append(alias(part, f"v{i}"))
-    query = exp.Select(expressions=shown)
-    placed = []
-    for j, item in enumerate(items):
-        version = DELTA if j == spot else OLD if j > spot and changed[j] else NEW
-        table = item.copy()
-        table.set("this", quoted(table.name + version))
-        placed.append(table)
-    query.set("from_", exp.From(this=placed[0]))
-    joins = []
-    for join, table in zip(select.args.get("joins") or [], placed[1:], strict=True):
-        copied = join.copy()
-        copied.set("this", table)
-        joins.append(copied)
-    query.set("joins", joins)
-    where = select.args.get("where")
-    if where is not None:
-        query.set("where", where.copy())
-    return query
+    return shown
 
 
 def merged(sums: Sums, table: str, columns: Sequence[str], types: Sequence[str], changes: str) -> tuple[str, str]:
