@@ -38,6 +38,10 @@ class SinceThen:
         wanted = (snapshot for snapshot in self.changes if snapshot not in without)
         return [i for i in wanted if any(c.value == table_id and c.kind in _OF_ROWS for c in self.changes[i])]
 
+    def tables(self) -> set[int]:
+        """Returns the ids of tables that were changed."""
+        return {c.value for changes in self.changes.values() for c in changes if isinstance(c.value, int)}
+
     def unclear(self, table_id: int) -> int | None:
         """Returns the first snapshot whose changed rows the change feed does not tell; None if it tells all."""
         for snapshot_id, changes in self.changes.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ducklake_lab.session.names.attached_lakes import Lakes, split_name
 from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.rows.result import Result
-from ducklake_lab.session.statements.live import Refreshed
+from ducklake_lab.session.statements.live.tables import Refreshed
 from ducklake_lab.session.statements.runner import Statements
 from ducklake_lab.sql import operations as op
 
@@ -40,4 +40,4 @@ class Live:
     def live(self) -> Result:
         """Returns a row per live table of the current lake: its query, and how many snapshots it is behind."""
         with self._lakes.statement():
-            return self._statements.live.listed()
+            return self._statements.live.listing.listed()

@@ -25,7 +25,7 @@ from ducklake_lab.session.statements.ddl import Ddl
 from ducklake_lab.session.statements.definitions import Definitions
 from ducklake_lab.session.statements.describing import Describing
 from ducklake_lab.session.statements.explain import explain
-from ducklake_lab.session.statements.live import LiveTables
+from ducklake_lab.session.statements.live.tables import LiveTables
 from ducklake_lab.session.statements.macro_checks import check_bodies
 from ducklake_lab.session.statements.row_statements import RowStatements
 from ducklake_lab.session.statements.session_database import LocalStatements

@@ -294,8 +294,8 @@ def test_a_refresh_that_lost_runs_again(lake_uri: Callable[..., str], tmp_path: 
     with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
         session.sql("CREATE TABLE t AS SELECT 1 AS k; CREATE LIVE TABLE x AS SELECT k, count(*) AS n FROM t GROUP BY k")
         session.sql("INSERT INTO t VALUES (2)")
-        live = session._statements.live
-        staged, runs = live._staged, []
+        staging = session._statements.live._staging
+        staged, runs = staging.changed, []
 
         def beaten(*arguments: Any) -> Any:
             found = staged(*arguments)
@@ -306,7 +306,7 @@ def test_a_refresh_that_lost_runs_again(lake_uri: Callable[..., str], tmp_path: 
                     assert other.refresh("x").rows_changed == 1
             return found
 
-        live._staged = beaten  # type: ignore[method-assign]
+        staging.changed = beaten  # type: ignore[method-assign]
         done = session.refresh("x")
         assert (done.mode, len(runs)) == ("nothing", 1)
         assert session.sql("FROM x ORDER BY k").fetchall() == [(1, 1), (2, 1)]

@@ -21,7 +21,7 @@ from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.stored_definitions import portable, resolved
 from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable
 from ducklake_lab.session.rows.sources import Sources
-from ducklake_lab.session.statements.live_changes import has_one_form
+from ducklake_lab.session.statements.live.changes import has_one_form
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query
 from ducklake_lab.sql.plan import QueryPlan, StoredView
