@@ -20,11 +20,27 @@ from ducklake_lab.model.entries import (
     SortSpec,
 )
 
+#: Tag of a table whose rows are those of a query: its definition, see `live/definition.py`.
+LIVE = "ducklake_lab.live"
 
-def comments(connection: sa.Connection, snapshot_id: int) -> dict[int, str | None]:
-    """The comments of tables and views, by id."""
-    query = sa.select(t.tag.c.object_id, t.tag.c.value).where(visible(t.tag, snapshot_id), t.tag.c.key == "comment")
-    return dict(connection.execute(query).all())
+
+def comments(connection: sa.Connection, snapshot_id: int) -> tuple[dict[int, str | None], frozenset[int]]:
+    """The comments of tables and views, by id, and the ids of live tables."""
+    c = t.tag.c
+    query = sa.select(c.object_id, c.key, c.value).where(visible(t.tag, snapshot_id), c.key.in_(("comment", LIVE)))
+    rows = connection.execute(query).all()
+    found = {object_id: value for object_id, key, value in rows if key == "comment"}
+    return found, frozenset(object_id for object_id, key, value in rows if key == LIVE and value is not None)
+
+
+def tag_of(connection: sa.Connection, snapshot_id: int, table_id: int, key: str) -> tuple[str, int] | None:
+    """The value of one tag of a table, and the snapshot that set it; None where it is not set."""
+    c = t.tag.c
+    query = sa.select(c.value, c.begin_snapshot).where(
+        visible(t.tag, snapshot_id), c.object_id == table_id, c.key == key, c.value.is_not(None)
+    )
+    found = connection.execute(query).first()
+    return (found[0], found[1]) if found is not None else None
 
 
 def table_tags(connection: sa.Connection, snapshot_id: int, prefix: str) -> dict[tuple[int, str], str]:

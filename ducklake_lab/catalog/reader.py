@@ -230,7 +230,7 @@ def read_state(connection: sa.Connection, snapshot: Snapshot, connect: Connect) 
     at = snapshot.snapshot_id
     partitions = attachments.partitions(connection, at)
     sorts = attachments.sorts(connection, at)
-    comments = attachments.comments(connection, at)
+    comments, live = attachments.comments(connection, at)
     column_comments = attachments.view_column_comments(connection, at)
     schemas, hidden = _schemas(connection, at)
     tables = {
@@ -253,6 +253,7 @@ def read_state(connection: sa.Connection, snapshot: Snapshot, connect: Connect) 
             partition=partitions.get(table_id),
             sort=sorts.get(table_id),
             comment=comments.get(table_id),
+            is_live=table_id in live,
         )
 
     names = {table_id: (row[0], row[1]) for table_id, row in tables.items()}

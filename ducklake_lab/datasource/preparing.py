@@ -14,6 +14,7 @@ from ducklake_lab.errors import BindError, EntryExistsError, UnsupportedFeatureE
 from ducklake_lab.files.partitions import partition_fields
 from ducklake_lab.model.altering import rewritten
 from ducklake_lab.model.entries import Column, PartitionField, Table
+from ducklake_lab.model.live import check_not_live
 from ducklake_lab.model.promotion import is_wider
 from ducklake_lab.model.types import DataType
 from ducklake_lab.spark.types import from_spark
@@ -35,11 +36,13 @@ def prepare(
         EntryNotFoundError: there is no such schema.
         EntryExistsError: a view has the name.
         UnsupportedFeatureError: a column or partition key cannot be made.
-        UsageError: the table has other partition keys than the options name.
+        UsageError: it is a live table, or has other partition keys than the options name.
     """
     writing = target.writing
     owner = transaction.state.schema(target.schema)
     table = transaction.state.find_table(target.schema, target.table)
+    if table is not None:
+        check_not_live(table, f"{target.schema}.{table.name}")
     if table is None or (overwrite and writing.overwrite_schema):
         columns = _columns(schema)
         keys: Sequence[tuple[str, str]] | None = writing.partition_by

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from ducklake_lab.errors import UsageError, did_you_mean
-from ducklake_lab.magics import merge_commands
+from ducklake_lab.magics import live_commands, merge_commands
 from ducklake_lab.revert.choices import add_choices
 
 
@@ -200,6 +200,7 @@ def parsers() -> dict[str, Parser]:
     drop.add_argument("name", metavar="NAME")
     drop.add_argument("--dry-run", action="store_true", help="show the branch and keep it")
     merge_commands.add_arguments(add)
+    live_commands.add_arguments(add)
     add("help", "this help")
     return found
 

@@ -13,6 +13,7 @@ from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.magics import options
 from ducklake_lab.magics.arguments import parsers
 from ducklake_lab.magics.history_commands import HistoryCommands, snapshot_option
+from ducklake_lab.magics.live_commands import LiveCommands
 from ducklake_lab.magics.merge_commands import MergeCommands
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.widgets.html import escape, view
@@ -56,7 +57,7 @@ class Help:
         return view(f'<pre class="dlk-mono">{lines}</pre>', label="Help")
 
 
-class Commands(HistoryCommands, MergeCommands):
+class Commands(HistoryCommands, LiveCommands, MergeCommands):
     """Runs subcommands for the magics, which hold the session.
 
     Args:

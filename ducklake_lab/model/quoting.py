@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ducklake_lab.errors import UsageError
 from ducklake_lab.version import SINCE_DUCKDB_2
 
 #: duckdb_keywords() of DuckDB 1.5.
@@ -105,6 +106,18 @@ def path_title(schema: str) -> str:
 def quoted_path(lake: str, schema: str, name: str) -> str:
     """Write the name of an entry for SQL, after the name of its schema."""
     return ".".join(map(quote_identifier, (lake, *path_parts(schema), name)))
+
+
+def quoted_name(text: str) -> str:
+    """Write a dotted name, whose parts may be quoted, with all its parts quoted.
+
+    Raises:
+        UsageError: it is no dotted name.
+    """
+    try:
+        return ".".join(map(quote_identifier, split_dotted(text)))
+    except ValueError:
+        raise UsageError(f"{text} is no table name; write table, schema.table or lake.schema.table.") from None
 
 
 def split_dotted(name: str) -> tuple[str, ...]:

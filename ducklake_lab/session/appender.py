@@ -16,6 +16,7 @@ from ducklake_lab.engine.in_process.python_rows import filled, table_of
 from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.errors import BindError, UsageError, did_you_mean
 from ducklake_lab.model.entries import Column, Snapshot
+from ducklake_lab.model.live import check_not_live
 from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.defaults import with_defaults
@@ -65,7 +66,9 @@ class Appender:
         self._name = table
         self._limit = rows
         self._seconds = seconds
-        self._columns = {column.name.casefold(): column.name for column in self._lakes.parse(table).table().columns}
+        entry = self._lakes.parse(table)
+        check_not_live(entry.table(), f"{entry.schema}.{entry.name}")
+        self._columns = {column.name.casefold(): column.name for column in entry.table().columns}
         self._given = self._known(columns) if columns is not None else tuple(self._columns.values())
         self._keys: dict[tuple[str, ...], tuple[str, ...]] = {}
         self._by_names: dict[tuple[str, ...], _Rows] = {}

@@ -26,6 +26,7 @@ from ducklake_lab.session.doctoring import Doctoring
 from ducklake_lab.session.foreign_tables import ForeignTables
 from ducklake_lab.session.functions.restore import restore_table
 from ducklake_lab.session.lake_info import LakeInfo
+from ducklake_lab.session.live import Live
 from ducklake_lab.session.merging import Merging
 from ducklake_lab.session.names.attached_lakes import Lakes, split_name
 from ducklake_lab.session.names.attaching import attach, attach_statement
@@ -60,7 +61,7 @@ if TYPE_CHECKING:
 
 
 @works_on_lakes
-class Session(Settings, LakeInfo, Autopilot, Branching, Doctoring, ForeignTables, Merging, Reverting):
+class Session(Settings, LakeInfo, Autopilot, Branching, Doctoring, ForeignTables, Live, Merging, Reverting):
     """A session: attached lakes, and a Spark session that starts when it is needed.
 
     Threads take turns: one at a time runs a statement or a `transaction()` block. All threads share an open BEGIN.

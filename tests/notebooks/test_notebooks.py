@@ -16,7 +16,7 @@ from tests.notebooks.running import execute, execute_file, text_of
 pytestmark = pytest.mark.sampled(4, "executed notebooks")
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
-NAMES = ("time_travel", "undo", "who_broke_the_report", "fix_it_on_a_branch", "spark_pipelines", "lake_health", "beside_duckdb")
+NAMES = ("time_travel", "undo", "who_broke_the_report", "fix_it_on_a_branch", "live_dashboard", "spark_pipelines", "lake_health", "beside_duckdb")
 
 Shown = Callable[[str], str]
 
@@ -39,6 +39,17 @@ def test_is_kept_without_outputs(name: str) -> None:
     document = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
     nbformat.validate(document)
     assert all(not cell.outputs and cell.execution_count is None for cell in document.cells if cell.cell_type == "code")
+
+
+def test_live_dashboard_is_refreshed_by_days_and_regions(tmp_path: Path) -> None:
+    shown = run("live_dashboard", tmp_path)
+    assert "incremental rows are replaced by day, region main.events" in shown("explain")
+    assert "main.daily incremental rows are replaced by day, region 63 " in shown("refresh")
+    assert "main.best incremental rows are replaced by region 63 " in shown("refresh")
+    assert "unchanged" in shown("diff")
+    assert shown("first") != shown("second")
+    assert shown("again").count("nothing") == 2
+    assert "main.best" in shown("listed")
 
 
 def test_beside_duckdb_both_clients_see_the_same(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pyarrow as pa
 
 from ducklake_lab.errors import UnsupportedFeatureError, UsageError
 from ducklake_lab.files.adding import AddOptions, describe_files
+from ducklake_lab.model.live import check_not_live
 from ducklake_lab.session.functions.registry import VARCHAR, Call, Columns, Function, arrow_schema
 
 _ADDED: Columns = (("filename", VARCHAR),)
@@ -29,6 +30,7 @@ def _add_data_files(call: Call) -> pa.Table:
                 "Files cannot be added to an encrypted lake, which has a key for each of its files; INSERT their rows."
             )
         table = transaction.state.table_in_text(str(call.named("schema", call.schema)), str(name))
+        check_not_live(table, transaction.state.qualified_name(table))
         files = describe_files(table, patterns, options, call.lake.session.time_zone())
         transaction.append_files(table, files)
     return arrow_schema(_ADDED).empty_table()

@@ -174,6 +174,18 @@ class Lakes:
         self._database.use(self._current)
 
     @contextmanager
+    def standing_in(self, lake: Lake, schema: str) -> Iterator[None]:
+        """Looks unqualified names up in a schema of a lake in the block, as a stored query does."""
+        before = self._current
+        self._current = (lake.alias, self.state(lake).schema(schema).name)
+        self._database.use(self._current)
+        try:
+            yield
+        finally:
+            self._current = before
+            self._database.use(before or ("memory",))
+
+    @contextmanager
     def statement(self, at: At = None) -> Iterator[None]:
         """Runs one statement in the block: opens catalogs once, and reads each lake at one snapshot.
 

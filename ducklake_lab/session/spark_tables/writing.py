@@ -11,6 +11,7 @@ from ducklake_lab.engine.on_spark import OnSpark
 from ducklake_lab.engine.scans import Scan
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.entries import Table
+from ducklake_lab.model.live import check_not_live
 from ducklake_lab.model.quoting import quoted_path
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
 from ducklake_lab.session.spark_tables import entries, query_options
@@ -57,6 +58,7 @@ def _attempt(parts: Parts, request: Request, frames: list[DataFrame]) -> None:
             table = transaction.state.table(str(name.schema), name.name)
         else:
             _, table = table_of(parts, token)
+            check_not_live(table, transaction.state.qualified_name(table))
             transaction.is_one_statement = is_own
         query_options.note(request["options"], transaction)
         _MODES[request["mode"]](parts, transaction, table, request, rows)

@@ -11,10 +11,17 @@ from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.duckdb import canonical
 from ducklake_lab.duckdb.casting import cast_columns, texts
-from ducklake_lab.errors import BindError, ConstraintError, EntryExistsError, UnsupportedFeatureError, did_you_mean
+from ducklake_lab.errors import (
+    BindError,
+    ConstraintError,
+    EntryExistsError,
+    UnsupportedFeatureError,
+    did_you_mean,
+)
 from ducklake_lab.files.partitions import partition_fields
 from ducklake_lab.model import altering
 from ducklake_lab.model.entries import Column, SortKey, Table
+from ducklake_lab.model.live import check_not_live
 from ducklake_lab.model.quoting import path_parts, schema_path
 from ducklake_lab.model.types import NESTED
 from ducklake_lab.session.functions import options
@@ -71,6 +78,10 @@ def _literal_text(default: str, column: Column) -> str:
     return default if text is None else text
 
 
+#: Alterations of columns.
+_OF_COLUMNS = (op.AddColumn, op.DropColumn, op.RenameColumn, op.SetColumnType, op.SetDefault, op.SetNotNull)
+
+
 class Ddl:
     """Runs each statement in the open transaction, or in one of its own."""
 
@@ -107,6 +118,7 @@ class Ddl:
         *,
         replace_existing: bool = False,
         partitioned_by: Sequence[op.PartitionKey] = (),
+        is_live: bool = False,
     ) -> Table:
         """Creates a table in the transaction that is open for writing; returns the table."""
         transaction = self._lakes.transaction
@@ -114,8 +126,14 @@ class Ddl:
         schema = transaction.state.schema(entry.schema)
         existing = transaction.state.find_table(schema.name, entry.name)
         if existing is not None and replace_existing:
+            if not is_live:
+                title = transaction.state.qualified_name(existing)
+                check_not_live(existing, title, "is not replaced by another one; DROP LIVE TABLE it first")
             transaction.drop_table(existing)
         table = transaction.create_table(schema, entry.name, columns)
+        if is_live:
+            table = replace(table, is_live=True)
+            transaction.replace_table(table)
         if partitioned_by:
             keys = [(key.column, key.transform) for key in partitioned_by]
             fields = partition_fields(table, keys, entry.lake.version)
@@ -127,7 +145,9 @@ class Ddl:
         if if_exists and entry.find() is None and entry.state.find_view(entry.schema, entry.name) is None:
             return
         with self._transactions.writing(entry.lake) as transaction:
-            transaction.drop_table(transaction.state.table(entry.schema, entry.name))
+            table = transaction.state.table(entry.schema, entry.name)
+            check_not_live(table, transaction.state.qualified_name(table), "takes DROP LIVE TABLE")
+            transaction.drop_table(table)
 
     def alter(self, entry: NamedEntry, statement: op.Operation, has_nulls: HasNulls) -> None:
         """Runs an ALTER TABLE.
@@ -139,6 +159,9 @@ class Ddl:
             return
         with self._transactions.writing(entry.lake) as transaction:
             table = transaction.state.table(entry.schema, entry.name)
+            if isinstance(statement, _OF_COLUMNS):
+                title = transaction.state.qualified_name(table)
+                check_not_live(table, title, "has the columns of its query; use CREATE OR REPLACE LIVE TABLE")
             changed = self._altered(transaction, table, statement, has_nulls)
             if changed != table:
                 _check_encrypted(transaction, table, changed)

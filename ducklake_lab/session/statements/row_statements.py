@@ -15,6 +15,7 @@ from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import BindError, EntryExistsError, UnsupportedFeatureError
 from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.live import check_not_live
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.names.attached_lakes import NamedEntry
 from ducklake_lab.session.rows.result import Result, RunInfo, count_result, nothing
@@ -67,7 +68,11 @@ class RowStatements:
         """Opens the block of a statement that changes rows; yields its transaction and the entry in it."""
         entry = self._sources.names.entry(name)
         with self._transactions.writing(entry.lake) as transaction:
-            yield transaction, replace(entry, state=transaction.state)
+            now = replace(entry, state=transaction.state)
+            table = now.find()
+            if table is not None:
+                check_not_live(table, now.state.qualified_name(table))
+            yield transaction, now
 
     def insert(self, statement: op.Insert | op.InsertLiterals) -> Result:
         with self._changing(statement.table) as (transaction, entry):

@@ -25,6 +25,7 @@ from ducklake_lab.session.statements.ddl import Ddl
 from ducklake_lab.session.statements.definitions import Definitions
 from ducklake_lab.session.statements.describing import Describing
 from ducklake_lab.session.statements.explain import explain
+from ducklake_lab.session.statements.live.tables import LiveTables
 from ducklake_lab.session.statements.macro_checks import check_bodies
 from ducklake_lab.session.statements.row_statements import RowStatements
 from ducklake_lab.session.statements.session_database import LocalStatements
@@ -40,7 +41,11 @@ _CHANGES = (op.EntryStatement, op.Insert, op.InsertLiterals, op.Update, op.Delet
 
 
 class Statements:
-    """Dispatches operations of one session."""
+    """Dispatches operations of one session.
+
+    Attributes:
+        live: its live tables.
+    """
 
     def __init__(
         self,
@@ -61,6 +66,7 @@ class Statements:
         self._ddl = Ddl(transactions)
         self._definitions = Definitions(transactions, sources.names.entry, sources.names.system.view_columns)
         self._rows = RowStatements(transactions, sources, engine, database, self._ddl)
+        self.live = LiveTables(transactions, sources, engine, self._ddl)
         self._described = Describing(lakes, sources, database)
         self._attach = attach
         self._secrets = secrets
@@ -83,6 +89,8 @@ class Statements:
                 return self._sources.statement(operation)
             case op.CreateView(temporary=True):
                 return self._local.create_view(statement, operation)
+            case _ if isinstance(operation, op.LiveStatement):
+                return self.live.run(operation)
             case op.Explain():
                 return explain(operation.operation, self._sources, analyze=operation.analyze)
             case op.Other():

@@ -59,6 +59,13 @@ from ducklake_lab.sql.operations.entries import (
     SetPartitionedBy,
     SetSortedBy,
 )
+from ducklake_lab.sql.operations.live import (
+    CreateLiveTable,
+    DropLiveTable,
+    ExplainRefresh,
+    LiveStatement,
+    Refresh,
+)
 from ducklake_lab.sql.operations.rows import (
     CopyDatabase,
     CopyFrom,
@@ -88,6 +95,7 @@ __all__ = [
     "CopyDatabase",
     "CopyFrom",
     "CopyTo",
+    "CreateLiveTable",
     "CreateMacro",
     "CreateSchema",
     "CreateSecret",
@@ -98,6 +106,7 @@ __all__ = [
     "Describe",
     "Detach",
     "DropColumn",
+    "DropLiveTable",
     "DropMacro",
     "DropSchema",
     "DropSecret",
@@ -106,8 +115,10 @@ __all__ = [
     "EntryStatement",
     "Execute",
     "Explain",
+    "ExplainRefresh",
     "Insert",
     "InsertLiterals",
+    "LiveStatement",
     "MacroOverload",
     "MacroParameter",
     "Merge",
@@ -118,6 +129,7 @@ __all__ = [
     "PartitionKey",
     "Prepare",
     "Query",
+    "Refresh",
     "RenameColumn",
     "RenameTable",
     "RenameView",

@@ -60,12 +60,12 @@ def _create_view(cursor: Cursor, binder: Binder, replace: bool, temporary: bool)
             columns.append(part.name("a column"))
             part.finish()
     cursor.expect("AS")
-    sql, query = _query(cursor, cursor.rest(), binder)
+    sql, query = query_with_text(cursor, cursor.rest(), binder)
     return op.CreateView(name, sql, query, tuple(columns), replace, if_not_exists, temporary)
 
 
-def _query(cursor: Cursor, tokens: Sequence[Token], binder: Binder) -> tuple[str, op.Query]:
-    """The text and the tree of a query; parameters are part of the text as literals.
+def query_with_text(cursor: Cursor, tokens: Sequence[Token], binder: Binder) -> tuple[str, op.Query]:
+    """Returns the text and the tree of a query; parameters are part of the text as literals.
 
     Raises:
         UnsupportedFeatureError: it is a PIVOT whose columns depend on the data.
@@ -127,7 +127,7 @@ def _create_macro(cursor: Cursor, binder: Binder, replace: bool) -> op.CreateMac
         kinds.add("table" if is_table else "scalar")
         body = _body(cursor, is_table)
         if is_table:
-            sql, _ = _query(cursor, body, binder)
+            sql, _ = query_with_text(cursor, body, binder)
         else:
             before = binder.bound
             tree = parse_tokens(exp.Expr, body, cursor.text, binder)

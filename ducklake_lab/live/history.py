@@ -1,0 +1,82 @@
+"""What happened to the tables of a live table since the snapshot that its rows stand at."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import sqlalchemy as sa
+
+from ducklake_lab.catalog.reader import read_changes
+from ducklake_lab.model.changes import Change, parse_changes
+from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.state import CatalogState
+
+#: Kinds of changes of a table's rows.
+_OF_ROWS = frozenset(("inserted_into_table", "deleted_from_table", "inlined_insert", "inlined_delete"))
+#: Kinds of changes that write rows to other files, and change none.
+_REWRITING = frozenset(("compacted_table", "merge_adjacent", "rewrite_delete"))
+#: Kinds of changes after which a change feed does not tell the rows of a table.
+_OF_TABLES = frozenset(("dropped_table", "created_table"))
+
+
+@dataclass(frozen=True, slots=True)
+class SinceThen:
+    """Changes of the snapshots after one, up to another one, by snapshot id.
+
+    Attributes:
+        first: the snapshot before them.
+        last: the last of them.
+    """
+
+    first: int
+    last: int
+    changes: dict[int, list[Change]]
+
+    def of_rows(self, table_id: int, without: Collection[int] = ()) -> list[int]:
+        """Returns the snapshots that changed rows of a table."""
+        wanted = (snapshot for snapshot in self.changes if snapshot not in without)
+        return [i for i in wanted if any(c.value == table_id and c.kind in _OF_ROWS for c in self.changes[i])]
+
+    def tables(self) -> set[int]:
+        """Returns the ids of tables that were changed."""
+        return {c.value for changes in self.changes.values() for c in changes if isinstance(c.value, int)}
+
+    def unclear(self, table_id: int) -> int | None:
+        """Returns the first snapshot whose changed rows the change feed does not tell; None if it tells all."""
+        for snapshot_id, changes in self.changes.items():
+            kinds = {change.kind for change in changes if change.value == table_id}
+            if kinds & _OF_TABLES or (kinds & _REWRITING and kinds & _OF_ROWS):
+                return snapshot_id
+        return None
+
+
+def since(connection: sa.Connection, first: int, last: int) -> SinceThen | None:
+    """Returns the changes after a snapshot; None if that snapshot, or a later one, has expired."""
+    found = read_changes(connection, (first, last))
+    if len(found) != last - first + 1:
+        return None
+    return SinceThen(first, last, {i: parse_changes(text) for i, text in found if i > first})
+
+
+def _shapes(table: Table) -> list[Column]:
+    """Returns the columns of a table without their comments."""
+    return [replace(column, comment=None) for column in table.columns]
+
+
+def reason_to_recompute(history: SinceThen, before: CatalogState, now: CatalogState, table: Table) -> str | None:
+    """Returns why the change feed of a source does not tell its changes; None if it does.
+
+    Args:
+        before: the entries at the snapshot that the rows stand at.
+    """
+    title = now.qualified_name(table)
+    old = before.tables.get(table.table_id)
+    if old is None or old.uuid != table.uuid:
+        return f"{title} is another table than before"
+    if _shapes(old) != _shapes(table):
+        return f"the columns of {title} have changed"
+    unclear = history.unclear(table.table_id)
+    if unclear is not None:
+        return f"snapshot {unclear} changed and rewrote {title}"
+    return None

@@ -1,0 +1,27 @@
+"""The order in which live tables are refreshed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ducklake_lab.live.definition import Definition
+from ducklake_lab.model.entries import Table
+
+
+def in_order(tables: Sequence[tuple[Table, Definition]]) -> list[tuple[Table, Definition]]:
+    """Returns live tables by name, each after the live tables that it reads; of those that read each other, any first."""
+    by_uuid = {table.uuid: (table, definition) for table, definition in tables}
+    found: dict[str, tuple[Table, Definition]] = {}
+    seen: set[str] = set()
+
+    def add(uuid: str) -> None:
+        if uuid in seen or uuid not in by_uuid:
+            return
+        seen.add(uuid)
+        for source in sorted(by_uuid[uuid][1].sources):
+            add(source)
+        found[uuid] = by_uuid[uuid]
+
+    for table, _ in sorted(tables, key=lambda pair: (pair[0].name, pair[0].table_id)):
+        add(table.uuid)
+    return list(found.values())
