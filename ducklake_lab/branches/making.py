@@ -14,6 +14,7 @@ from ducklake_lab.branches.branch import Branch, check_name
 from ducklake_lab.branches.catalogs import make_place, remove_catalog
 from ducklake_lab.branches.files import check_shareable, take_over_files, take_over_folders
 from ducklake_lab.branches.location import catalog_of, files_of, root_of
+from ducklake_lab.branches.remarks import PREFIX as REMARK
 from ducklake_lab.branches.trimming import trim_deletions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog import versions
@@ -249,7 +250,7 @@ def _copy_options(connection: sa.Connection, target: sa.Connection, snapshot: Sn
     rows = []
     for scope, scope_id, key, value in read_options(connection):
         is_later = key.startswith(TAG) and (not value.isdecimal() or int(value) > snapshot.snapshot_id)
-        is_of_branches = key.startswith((PREFIX, registry.MERGED)) or key in (OWN, registry.ROWS)
+        is_of_branches = key.startswith((PREFIX, registry.MERGED, REMARK)) or key in (OWN, registry.ROWS)
         if not is_later and not is_of_branches:
             stored = data_path if key == "data_path" and scope is None else value
             rows.append({"key": key, "value": stored, "scope": scope, "scope_id": scope_id})

@@ -7,7 +7,18 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from ducklake_lab.cli import agents, differences, history, indexes, merging, notebooks, page, queries, reverting
+from ducklake_lab.cli import (
+    agents,
+    differences,
+    history,
+    indexes,
+    merging,
+    notebooks,
+    page,
+    queries,
+    reverting,
+    reviewing,
+)
 from ducklake_lab.cli.arguments import DONE, FAILED, STOPPED, Commands
 from ducklake_lab.cli.output import read_no_more
 from ducklake_lab.errors import DuckLakeError
@@ -23,7 +34,7 @@ _COMMANDS = (
     queries.add_when,
     notebooks.add_run,
     reverting.add_revert,
-    merging.add_review,
+    reviewing.add_review,
     merging.add_merge,
     merging.add_rebase,
     history.add_blame,

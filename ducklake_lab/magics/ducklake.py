@@ -130,6 +130,8 @@ class DuckLakeMagics(Magics):
             text = f"{line}\n{cell or ''}"
             if not traceback or may_hold_secret(text) or hide(text) != text:
                 messages.quiet(error, shown)
+            else:
+                messages.loud(error)
             raise
 
     def _run(self, given: options.CellOptions, sql: str, *, whole_cell: bool) -> object:
