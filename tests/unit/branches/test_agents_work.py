@@ -67,5 +67,9 @@ def test_commits_of_agents_are_listed_and_stay_current(session: dl.Session, uri:
     (one,) = session.agents()
     assert (one.to_merge, one.rows) == (0, (50, 20))
     found = json.loads(session.agents().to_json())["branches"][0]
-    assert (found["branch"], found["agents"], [c["rows_added"] for c in found["commits"]]) == ("fix", ["robot b"], [20, 30])
+    assert (found["branch"], found["agents"], [c["rows_added"] for c in found["commits"]]) == (
+        "fix",
+        ["robot b"],
+        [20, 30],
+    )
     assert repr(session.agents()).splitlines()[1] == "<Branch fix: 2 commits by robot b>"
