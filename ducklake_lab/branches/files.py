@@ -36,10 +36,10 @@ def check_shareable(data_path: str, *, copy: bool) -> None:
         )
 
 
-def take_over_files(
-    target: sa.Connection, folders: Mapping[int, Folders], target_path: str, own: Container[int], *, copy: bool
-) -> None:
-    """Gives the branch all files that its catalog names, below its own data path.
+def files_to_take(
+    target: sa.Connection, folders: Mapping[int, Folders], target_path: str, own: Container[int]
+) -> dict[str, str]:
+    """Return all files that a branch's catalog names as they will be below its own data path, each with its source.
 
     Paths in the catalog stay as they are if they are relative; absolute ones become relative.
 
@@ -48,28 +48,42 @@ def take_over_files(
         folders: of the tables, from `take_over_folders`.
         target_path: the branch's data path.
         own: ids of delete files that the branch has already.
-        copy: copy bytes, even where a file could have a second name.
 
     Raises:
-        DataFileError: a file is not there.
         CatalogError: a path leads out of the data path.
+        UnsupportedFeatureError: a file is in another store.
     """
     files: dict[str, str] = {}
     places: dict[tuple[str, str], str] = {}
     for table, key in ((t.data_file, t.data_file.c.data_file_id), (t.delete_file, t.delete_file.c.delete_file_id)):
         columns = sa.select(key, table.c.table_id, table.c.path, table.c.path_is_relative)
-        for file_id, table_id, path, is_relative in target.execute(columns).all():
+        # plain tuples: a catalog may have a hundred thousand of them
+        for file_id, table_id, path, is_relative in target.execute(columns).cursor.fetchall():
             if table is t.delete_file and file_id in own:
                 continue
             folder = folders[table_id]
             # several deletion vectors share one file
             name = path if is_relative else _own_name(file_id, path)
             source = paths.resolve(folder.source, path, is_relative)
-            files[folder.target + name] = source
-            places[source.rpartition("/")[0], (folder.target + name).rpartition("/")[0]] = source
+            taken = folder.target + name
+            files[taken] = source
+            places[source.rpartition("/")[0], taken.rpartition("/")[0]] = source
             if not is_relative:
                 target.execute(table.update().where(key == file_id).values(path=name, path_is_relative=True))
     _check_places(files, places, target_path)
+    return files
+
+
+def take_over_files(files: Mapping[str, str], *, copy: bool) -> None:
+    """Gives a branch files of its own: further names of those of its lake, or copies.
+
+    Args:
+        files: their sources, from `files_to_take`.
+        copy: copy bytes, even where a file could have a second name.
+
+    Raises:
+        DataFileError: a file is not there.
+    """
     _storage.duplicate_all(files, link=not copy)
     if copy:
         sizes = _storage.sizes(files.values())

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
-from ducklake_lab.branches.review import Review
 from ducklake_lab.errors import UsageError
+
+# the magics offer these options before anything of lakes is imported
+if TYPE_CHECKING:
+    from ducklake_lab.branches.review import Review
 
 
 def add_remarks(parser: argparse.ArgumentParser) -> None:

@@ -14,6 +14,7 @@ from ducklake_lab.magics import options
 from ducklake_lab.magics.arguments import parsers
 from ducklake_lab.magics.history_commands import HistoryCommands, snapshot_option
 from ducklake_lab.magics.merge_commands import MergeCommands
+from ducklake_lab.magics.pins import NotebookPins
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.widgets.html import escape, view
 
@@ -61,6 +62,7 @@ class Commands(HistoryCommands, MergeCommands):
         session: returns the session, or raises a UsageError on how to connect.
         connect: attaches a lake, makes it current and returns a function's result for it; detaches it on an error.
         connections: the connections file by name, as written.
+        pins: those of the notebook.
     """
 
     def __init__(
@@ -68,7 +70,9 @@ class Commands(HistoryCommands, MergeCommands):
         session: Callable[[], LakeSession],
         connect: Callable[[str, dict[str, Any], Callable[[LakeSession], Any]], Any],
         connections: Callable[[], Mapping[str, Mapping[str, object]]] = dict,
+        pins: NotebookPins | None = None,
     ) -> None:
+        self._pins = pins or NotebookPins()
         self._session = session
         self._connect = connect
         self._connections = connections
@@ -141,7 +145,11 @@ class Commands(HistoryCommands, MergeCommands):
             chosen["snapshot_version" if isinstance(at, int) else "snapshot_time"] = at
         from ducklake_lab.widgets.summary import of_session
 
-        connected: LakeSummary = self._connect(given.uri, chosen, of_session)
+        def pinned(session: LakeSession) -> LakeSummary:
+            self._pins.apply(session, leave_out=given.no_pin)
+            return of_session(session)
+
+        connected: LakeSummary = self._connect(given.uri, chosen, pinned)
         return connected
 
     def _run_disconnect(self, given: argparse.Namespace) -> Listing:
@@ -241,6 +249,7 @@ class Commands(HistoryCommands, MergeCommands):
             raise UsageError("--off unpins the lake; leave the snapshot out.")
         if given.off or given.at is not None:
             session.pin(snapshot_option(given.at))
+            self._pins.keep(session, given.at)
         return of_session(session)
 
     def _run_tag(self, given: argparse.Namespace) -> Listing:
