@@ -346,19 +346,28 @@ class Storage:
         Raises:
             DataFileError: a source is not there, or a target cannot be made.
         """
-        pairs: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        folders: dict[tuple[str, str], dict[str, str]] = {}
         for target, source in files.items():
-            (above, _, name), (source_above, _, source_name) = target.rpartition("/"), source.rpartition("/")
-            pairs.setdefault((source_above, above), []).append((source_name, name))
-        for folder in {above for _, above in pairs}:
-            self.make_folder(folder)
+            (above, _, new), (below, _, old) = target.rpartition("/"), source.rpartition("/")
+            folders.setdefault((below, above), {})[new] = old
+        self.duplicate_folders(folders, link=link)
+
+    def duplicate_folders(self, folders: Mapping[tuple[str, str], Mapping[str, str]], *, link: bool = True) -> None:
+        """Gives files a second name each, as `duplicate_all` does.
+
+        Args:
+            folders: names of files, each with its name in the source's folder, by the folders of source and target.
+        """
+        for above in {above for _, above in folders}:
+            self.make_folder(above)
         left: list[tuple[str, str]] = []
         batches: list[tuple[str, str, list[tuple[str, str]]]] = []
-        for (source_above, above), names in pairs.items():
-            if link and _has_links(source_above, above):
-                batches += [(source_above, above, names[at : at + _LINKS]) for at in range(0, len(names), _LINKS)]
+        for (source, above), names in folders.items():
+            pairs = [(old, new) for new, old in names.items()]
+            if link and _has_links(source, above):
+                batches += [(source, above, pairs[at : at + _LINKS]) for at in range(0, len(pairs), _LINKS)]
             else:
-                left += [(f"{source_above}/{old}", f"{above}/{new}") for old, new in names]
+                left += [(f"{source}/{old}", f"{above}/{new}") for old, new in pairs]
         for refused in in_parallel(batches, lambda batch: _link(*batch)):
             left += refused
         in_parallel(left, lambda pair: self._duplicate(*pair, link=link))
