@@ -189,7 +189,10 @@ class MergeConflictError(TransactionError):
     Attributes:
         conflicts: each has table, row_id, column, base, ours, theirs and reason; 10,000 at most.
         total: the number of all conflicts.
+        settling: runs it again under rules, for the view that a notebook shows; None where no session raised it.
     """
+
+    settling: Any = None
 
     def __init__(self, message: str, conflicts: Sequence[Any] = (), total: int = 0) -> None:
         super().__init__(message)

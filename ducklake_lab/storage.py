@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
@@ -30,6 +30,8 @@ _URI_SAFE = "_-!.~'()*:@&=+$,;/"
 _QUOTED = re.compile(rf"[^{re.escape(_URI_SAFE)}A-Za-z0-9\u00a0-\U0010ffff]|\s")
 #: Files of one folder of an object store up to which each is asked for, in parallel, rather than the folder listed.
 _FEW = 100
+#: Files that one thread links at once.
+_LINKS = 2_000
 #: Bytes that are copied at once.
 _PIECE = 8 << 20
 
@@ -130,6 +132,36 @@ def fault_of(files: Mapping[str, int | None], found: Mapping[str, int | None]) -
         if size is not None and size != there:
             return f"the file {path}, which has {there:,} bytes rather than {size:,}"
     return None
+
+
+def _has_links(source: str, target: str) -> bool:
+    """Return whether files of a folder can get further names in another one, without their whole paths."""
+    return is_local(source) and is_local(target) and os.link in os.supports_dir_fd
+
+
+def _link(source: str, target: str, names: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Give files of a folder further names in another one; return those that have none, as whole paths.
+
+    Args:
+        names: of each file in both folders.
+    """
+    refused = []
+    with ExitStack() as stack:
+        try:
+            folders = []
+            for folder in (source, target):
+                folders.append(os.open(resolve(folder)[2] or "/", os.O_RDONLY | os.O_DIRECTORY))
+                stack.callback(os.close, folders[-1])
+        except OSError:
+            return [(f"{source}/{old}", f"{target}/{new}") for old, new in names]
+        above, below = folders
+        for old, new in names:
+            try:
+                os.link(old, new, src_dir_fd=above, dst_dir_fd=below, follow_symlinks=False)
+            except OSError:
+                # whatever it is, it comes again and is said where files are taken one by one
+                refused.append((f"{source}/{old}", f"{target}/{new}"))
+    return refused
 
 
 class Storage:
@@ -322,9 +354,31 @@ class Storage:
         Raises:
             DataFileError: a source is not there, or a target cannot be made.
         """
-        for folder in {target.rpartition("/")[0] for target in files}:
-            self.make_folder(folder)
-        in_parallel(files.items(), lambda pair: self._duplicate(pair[1], pair[0], link=link))
+        folders: dict[tuple[str, str], dict[str, str]] = {}
+        for target, source in files.items():
+            (above, _, new), (below, _, old) = target.rpartition("/"), source.rpartition("/")
+            folders.setdefault((below, above), {})[new] = old
+        self.duplicate_folders(folders, link=link)
+
+    def duplicate_folders(self, folders: Mapping[tuple[str, str], Mapping[str, str]], *, link: bool = True) -> None:
+        """Gives files a second name each, as `duplicate_all` does.
+
+        Args:
+            folders: names of files, each with its name in the source's folder, by the folders of source and target.
+        """
+        for above in {above for _, above in folders}:
+            self.make_folder(above)
+        left: list[tuple[str, str]] = []
+        batches: list[tuple[str, str, list[tuple[str, str]]]] = []
+        for (source, above), names in folders.items():
+            pairs = [(old, new) for new, old in names.items()]
+            if link and _has_links(source, above):
+                batches += [(source, above, pairs[at : at + _LINKS]) for at in range(0, len(pairs), _LINKS)]
+            else:
+                left += [(f"{source}/{old}", f"{above}/{new}") for old, new in pairs]
+        for refused in in_parallel(batches, lambda batch: _link(*batch)):
+            left += refused
+        in_parallel(left, lambda pair: self._duplicate(*pair, link=link))
 
     @staticmethod
     def _duplicate(source: str, target: str, *, link: bool) -> None:

@@ -15,6 +15,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from ducklake_lab.agents.allowed import changing, reading
 from ducklake_lab.agents.limits import Limits, cut, time_limit
 from ducklake_lab.agents.trees import Known
+from ducklake_lab.branches.agents_work import AUTHOR, NAMED
 from ducklake_lab.branches.branch import Branch, check_name
 from ducklake_lab.branches.making import list_branches
 from ducklake_lab.errors import DuckLakeError, EntryExistsError, EntryNotFoundError, UsageError
@@ -232,7 +233,7 @@ class Door:
             if self._find(self._wanted) is None:
                 session.branch(self._wanted)
             return self._switched(session, self._wanted)
-        stem = f"agent-{datetime.now():%Y%m%d-%H%M}"
+        stem = f"{NAMED}{datetime.now():%Y%m%d-%H%M}"
         for number in range(1, _SAME_MINUTE):
             name = stem if number == 1 else f"{stem}-{number}"
             try:
@@ -247,7 +248,9 @@ class Door:
 
     def _switched(self, session: Session, name: str) -> Session:
         session.switch(name)
-        session.author = lambda: f"agent:{_client_name(self.client)}"
+        session.author = lambda: f"{AUTHOR}{_client_name(self.client)}"
+        # people see what an agent ran
+        session.record_statements = True
         return session
 
     # Answers

@@ -6,7 +6,7 @@ no row begins after it, and what ended later has not ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 import sqlalchemy as sa
@@ -59,12 +59,19 @@ def check_copyable(connection: sa.Connection, snapshot_id: int, newest: int) -> 
         )
 
 
-def copy_metadata(source: Lake, connection: sa.Connection, target: sa.Connection, snapshot: Snapshot) -> None:
+def copy_metadata(
+    source: Lake,
+    connection: sa.Connection,
+    target: sa.Connection,
+    snapshot: Snapshot,
+    then: Callable[[], None] = lambda: None,
+) -> None:
     """Copies all but options; the caller commits the target.
 
     Args:
         connection: a connection to the source's catalog.
         target: a connection to an empty catalog of the same database.
+        then: called as soon as the target has entries and files, before their statistics and inlined rows.
     """
     with _reading(source.database, connection, target) as prefix:
         version = source.version
@@ -75,6 +82,7 @@ def copy_metadata(source: Lake, connection: sa.Connection, target: sa.Connection
         for table in versions.tables(version).sorted_tables:
             if table.name not in _LEFT_OUT and table.name not in _PARENTS and table.name != t.name_mapping.name:
                 _copy(target, prefix, table.name, _values(table, snapshot), _condition(table, snapshot))
+        then()
         for name, (parent, key) in _PARENTS.items():
             if name in versions.tables(version).tables:
                 table = versions.tables(version).tables[name]

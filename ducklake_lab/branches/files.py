@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -36,10 +36,14 @@ def check_shareable(data_path: str, *, copy: bool) -> None:
         )
 
 
-def take_over_files(
-    target: sa.Connection, folders: Mapping[int, Folders], target_path: str, own: Container[int], *, copy: bool
-) -> None:
-    """Gives the branch all files that its catalog names, below its own data path.
+#: Names of files in a folder of the branch, each with its name in the source's folder; by both folders, without `/` at the end.
+Taken = dict[tuple[str, str], dict[str, str]]
+
+
+def files_to_take(
+    target: sa.Connection, folders: Mapping[int, Folders], target_path: str, own: Container[int]
+) -> Taken:
+    """Return all files that a branch's catalog names, by their folders in the lake and below the branch's data path.
 
     Paths in the catalog stay as they are if they are relative; absolute ones become relative.
 
@@ -48,55 +52,73 @@ def take_over_files(
         folders: of the tables, from `take_over_folders`.
         target_path: the branch's data path.
         own: ids of delete files that the branch has already.
-        copy: copy bytes, even where a file could have a second name.
 
     Raises:
-        DataFileError: a file is not there.
         CatalogError: a path leads out of the data path.
+        UnsupportedFeatureError: a file is in another store.
     """
-    files: dict[str, str] = {}
-    places: dict[tuple[str, str], str] = {}
+    found: Taken = {}
     for table, key in ((t.data_file, t.data_file.c.data_file_id), (t.delete_file, t.delete_file.c.delete_file_id)):
         columns = sa.select(key, table.c.table_id, table.c.path, table.c.path_is_relative)
-        for file_id, table_id, path, is_relative in target.execute(columns).all():
+        # plain tuples: a catalog may have a hundred thousand of them
+        for file_id, table_id, path, is_relative in target.execute(columns).cursor.fetchall():
             if table is t.delete_file and file_id in own:
                 continue
             folder = folders[table_id]
             # several deletion vectors share one file
             name = path if is_relative else _own_name(file_id, path)
-            source = paths.resolve(folder.source, path, is_relative)
-            files[folder.target + name] = source
-            places[source.rpartition("/")[0], (folder.target + name).rpartition("/")[0]] = source
+            above, _, file = (folder.target + name).rpartition("/")
+            source, _, old = paths.resolve(folder.source, path, is_relative).rpartition("/")
+            names = found.get((source, above))
+            if names is None:
+                names = found[source, above] = {}
+            names[file] = old
             if not is_relative:
                 target.execute(table.update().where(key == file_id).values(path=name, path_is_relative=True))
-    _check_places(files, places, target_path)
-    _storage.duplicate_all(files, link=not copy)
+    _check_places(found, target_path)
+    return found
+
+
+def take_over_files(files: Taken, *, copy: bool) -> None:
+    """Gives a branch files of its own: further names of those of its lake, or copies.
+
+    Args:
+        files: from `files_to_take`.
+        copy: copy bytes, even where a file could have a second name.
+
+    Raises:
+        DataFileError: a file is not there.
+    """
+    _storage.duplicate_folders(files, link=not copy)
     if copy:
-        sizes = _storage.sizes(files.values())
-        fault = fault_of({path: sizes[source] for path, source in files.items()}, _storage.sizes(files))
+        sources = {
+            f"{above}/{new}": f"{source}/{old}"
+            for (source, above), names in files.items()
+            for new, old in names.items()
+        }
+        sizes = _storage.sizes(sources.values())
+        fault = fault_of({path: sizes[source] for path, source in sources.items()}, _storage.sizes(sources))
         if fault is not None:
             raise DataFileError(f"A copy is not as it was written: {fault}; branch again.")
 
 
-def _check_places(files: Iterable[str], places: Mapping[tuple[str, str], str], target_path: str) -> None:
-    """Check that files come from the same store, and go below the branch's data path; many of them share folders.
-
-    Args:
-        places: a source for each pair of folders, of the sources and the files.
-    """
-    for (_, folder), source in places.items():
-        if not is_same_store(source, target_path):
+def _check_places(files: Taken, target_path: str) -> None:
+    """Check that files come from the same store, and go below the branch's data path; many of them share folders."""
+    for (source, folder), names in files.items():
+        if not is_same_store(f"{source}/file", target_path):
             raise UnsupportedFeatureError(
-                f"A branch of a lake with a file elsewhere is not supported: {source} is not in the same store as its data."
+                f"A branch of a lake with a file elsewhere is not supported: {source}/{next(iter(names.values()))} is not in "
+                "the same store as its data."
             )
         # a name that is no folder above, nor the folder itself, is below if its folder is
         if not is_below(f"{folder}/file", target_path, real=str):
             raise CatalogError(
                 f"The catalog names files in {folder}, outside of the data path; a branch cannot take them."
             )
-    for path in files:
-        if path.endswith(("/", "/.", "/..")):
-            raise CatalogError(f"The catalog names the file {path}, which is a folder; a branch cannot take it.")
+        if wrong := names.keys() & {"", ".", ".."}:
+            raise CatalogError(
+                f"The catalog names the file {folder}/{min(wrong)}, which is a folder; a branch cannot take it."
+            )
 
 
 def _own_name(file_id: int, path: str) -> str:

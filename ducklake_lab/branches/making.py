@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -12,8 +13,15 @@ import sqlalchemy as sa
 from ducklake_lab.branches import copying, registry
 from ducklake_lab.branches.branch import Branch, check_name
 from ducklake_lab.branches.catalogs import make_place, remove_catalog
-from ducklake_lab.branches.files import check_shareable, take_over_files, take_over_folders
+from ducklake_lab.branches.files import (
+    Folders,
+    check_shareable,
+    files_to_take,
+    take_over_files,
+    take_over_folders,
+)
 from ducklake_lab.branches.location import catalog_of, files_of, root_of
+from ducklake_lab.branches.remarks import PREFIX as REMARK
 from ducklake_lab.branches.trimming import trim_deletions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog import versions
@@ -222,24 +230,34 @@ def _fill(
 ) -> None:
     database = CatalogDatabase(location)
     try:
-        with lake.connect() as connection:
+        # files get their names while the database copies statistics and commits; nothing lists the branch before both are done
+        with ThreadPoolExecutor(1) as pool, lake.connect() as connection:
+            taking: list[Future[None]] = []
             make_place(connection, location)
             with database.connect(create=True) as target:
                 versions.begin(target, lake.version)
                 if database.backend == "postgresql":
                     # all tables as of one moment, whoever commits meanwhile
                     target.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-                copying.copy_metadata(lake, connection, target, snapshot)
+
+                def take(own: Container[int], folders: Mapping[int, Folders]) -> None:
+                    files = files_to_take(target, folders, data_path, own)
+                    taking.append(pool.submit(take_over_files, files, copy=branch.is_copied))
+
+                def take_all() -> None:
+                    take((), take_over_folders(target, lake.data_path, data_path))
+
+                copying.copy_metadata(lake, connection, target, snapshot, *((take_all,) if is_newest else ()))
                 _copy_options(connection, target, snapshot, data_path)
                 registry.write_own(target, branch)
-                folders = take_over_folders(target, lake.data_path, data_path)
-                own: set[int] = set()
                 if not is_newest:
+                    folders = take_over_folders(target, lake.data_path, data_path)
                     copying.count_rows_anew(target)
                     targets = {table_id: folder.target for table_id, folder in folders.items()}
-                    own = trim_deletions(lake, connection, target, snapshot, targets)
-                take_over_files(target, folders, data_path, own, copy=branch.is_copied)
+                    take(trim_deletions(lake, connection, target, snapshot, targets), folders)
                 target.commit()
+            for future in taking:
+                future.result()
     finally:
         database.dispose()
 
@@ -249,7 +267,7 @@ def _copy_options(connection: sa.Connection, target: sa.Connection, snapshot: Sn
     rows = []
     for scope, scope_id, key, value in read_options(connection):
         is_later = key.startswith(TAG) and (not value.isdecimal() or int(value) > snapshot.snapshot_id)
-        is_of_branches = key.startswith((PREFIX, registry.MERGED)) or key in (OWN, registry.ROWS)
+        is_of_branches = key.startswith((PREFIX, registry.MERGED, REMARK)) or key in (OWN, registry.ROWS)
         if not is_later and not is_of_branches:
             stored = data_path if key == "data_path" and scope is None else value
             rows.append({"key": key, "value": stored, "scope": scope, "scope_id": scope_id})

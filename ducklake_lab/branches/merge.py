@@ -137,6 +137,11 @@ class BranchMerge:
             merge.stage(lambda table: bring_table(transaction, self._lake, self._tip, table, self._engines))
             stage_arrivals(transaction, arrivals, self._engines)
 
+    @property
+    def first_id(self) -> int:
+        """The first id of entries that the branch gave out; those below mean the same in its lake."""
+        return self._base.first_id
+
     def note(self) -> None:
         """Stages that the branch is merged up to its tip; another merge of it at the same time does not commit, then."""
         if self.tip == self.since:

@@ -15,6 +15,7 @@ from ducklake_lab.branches import registry
 from ducklake_lab.branches.branch import Branch
 from ducklake_lab.branches.location import catalog_of
 from ducklake_lab.branches.making import Root, fill_place, open_place, remove_place, root_lake
+from ducklake_lab.branches.remarking import carry_remarks
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
 from ducklake_lab.catalog.reader import read_snapshot
@@ -36,8 +37,7 @@ def rebased(lake: Lake, branch: Branch) -> Iterator[tuple[Lake, Branch]]:
     opened = open_place(lake, catalog_of(root.lake.location, made.name, made.generation), made)
     try:
         yield opened, made
-        opened.database.dispose()
-        _publish(root, branch, made)
+        _publish(root, lake, branch, made, opened)
     except BaseException:
         opened.database.dispose()
         with root.lake.connect(fresh=True) as connection:
@@ -68,8 +68,8 @@ def _begin(root: Root, lake: Lake, branch: Branch) -> Branch:
     return made
 
 
-def _publish(root: Root, branch: Branch, made: Branch) -> None:
-    """Lists the new generation, then removes the former one."""
+def _publish(root: Root, lake: Lake, branch: Branch, made: Branch, opened: Lake) -> None:
+    """Lists the new generation with the remarks of the former one, which it then removes."""
     with root.lake.connect(fresh=True) as connection:
         lock_for_commit(connection)
         listed = _listed(root, branch)
@@ -77,6 +77,8 @@ def _publish(root: Root, branch: Branch, made: Branch) -> None:
             raise TransactionConflictError(
                 f'Another client rebased the branch "{branch.name}" meanwhile; run this again.'
             )
+        carry_remarks(lake, catalog_of(root.lake.location, branch.name, branch.generation), branch, opened)
+        opened.database.dispose()
         registry.write_branch(connection, made)
         connection.commit()
     with root.lake.connect(fresh=True) as connection:

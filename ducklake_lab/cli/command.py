@@ -20,6 +20,7 @@ from ducklake_lab.cli import (
     page,
     queries,
     reverting,
+    reviewing,
     serving,
 )
 from ducklake_lab.cli.arguments import DONE, FAILED, STOPPED, Commands
@@ -38,7 +39,7 @@ _COMMANDS = (
     notebooks.add_run,
     reverting.add_revert,
     live.add_refresh,
-    merging.add_review,
+    reviewing.add_review,
     merging.add_merge,
     merging.add_rebase,
     history.add_blame,

@@ -1,31 +1,14 @@
-"""`review`, `merge` and `rebase`: branches, and what becomes of them."""
+"""`merge` and `rebase`: branches, and what becomes of them."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable
 
 from ducklake_lab.cli.arguments import DIFFERENT, DONE, Commands, add_data_path, add_json
 from ducklake_lab.cli.lakes import attach
 from ducklake_lab.cli.output import conflicts_text, lake_diff_text, write
 from ducklake_lab.errors import MergeConflictError
-
-_FORMATS = ("text", "markdown", "json", "html")
-
-
-def add_review(commands: Commands) -> None:
-    review = commands.add(
-        "review",
-        "show what a branch changed, what the lake changed meanwhile, and the conflicts of both",
-        _review,
-        "lake.ducklake fix",
-        "lake.ducklake fix --format markdown > review.md",
-        codes="0 a merge needs no rule, 1 conflicts",
-    )
-    review.add_argument("name", metavar="BRANCH")
-    review.add_argument("--format", choices=_FORMATS, default="text", help="how it is printed (text)")
-    add_data_path(review)
 
 
 def add_merge(commands: Commands) -> None:
@@ -65,23 +48,6 @@ def _add_rule(parser: argparse.ArgumentParser) -> None:
         choices=("ours", "theirs"),
         help="where both sides changed the same: ours is what the lake has, theirs what the branch has",
     )
-
-
-def _review(given: argparse.Namespace) -> int:
-    from ducklake_lab.session import Session
-    from ducklake_lab.widgets.html import visible
-
-    with Session(engine="duckdb") as session:
-        attach(session, given)
-        review = session.review(given.name)
-        made: dict[str, Callable[[], str]] = {
-            "text": lambda: "\n".join(map(visible, repr(review).splitlines())),
-            "markdown": review.to_markdown,
-            "json": review.to_json,
-            "html": review.to_html,
-        }
-        write([made[given.format](), "\n"])
-        return DONE if review.is_mergeable else DIFFERENT
 
 
 def _merge(given: argparse.Namespace) -> int:

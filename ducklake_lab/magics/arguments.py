@@ -58,6 +58,9 @@ def parsers() -> dict[str, Parser]:
     connect.add_argument("--read-only", action="store_true", help="refuse statements that write")
     connect.add_argument("--encrypted", action="store_true", help="encrypt the data files of a new lake")
     connect.add_argument("--at", metavar="SNAPSHOT", help="attach as of a snapshot id or a time, without writing")
+    connect.add_argument(
+        "--no-pin", action="store_true", help="read the newest snapshot, though the notebook has a pin"
+    )
     connect.add_argument("--existing", action="store_true", help="fail where there is no lake, rather than make one")
     connect.add_argument("--create-folders", action="store_true", help="make the folder of a new catalog file")
     connect.add_argument(
@@ -182,7 +185,7 @@ def parsers() -> dict[str, Parser]:
     upload.add_argument("--sheet", metavar="NAME", help="of Excel files; the first if left out")
     upload.add_argument("--message", metavar="TEXT", help="the commit message; names the files if left out")
     upload.add_argument("--apply", action="store_true", help="write the rows; without it nothing changes")
-    pin = add("pin", "read the lake as of a snapshot until --off; says where it is pinned if left out")
+    pin = add("pin", "read the lake as of a snapshot until --off, kept in the notebook; says where it is if left out")
     pin.add_argument("at", metavar="SNAPSHOT", nargs="?", help=_AT)
     pin.add_argument("--off", action="store_true", help="read the newest snapshot again, and allow writes")
     tag = add("tag", "name a snapshot, which does not expire then")

@@ -15,6 +15,7 @@ from ducklake_lab.magics.arguments import parsers
 from ducklake_lab.magics.history_commands import HistoryCommands, snapshot_option
 from ducklake_lab.magics.live_commands import LiveCommands
 from ducklake_lab.magics.merge_commands import MergeCommands
+from ducklake_lab.magics.pins import NotebookPins
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.widgets.html import escape, view
 
@@ -64,6 +65,7 @@ class Commands(HistoryCommands, LiveCommands, MergeCommands):
         session: returns the session, or raises a UsageError on how to connect.
         connect: attaches a lake, makes it current and returns a function's result for it; detaches it on an error.
         connections: the connections file by name, as written.
+        pins: those of the notebook.
     """
 
     def __init__(
@@ -71,7 +73,9 @@ class Commands(HistoryCommands, LiveCommands, MergeCommands):
         session: Callable[[], LakeSession],
         connect: Callable[[str, dict[str, Any], Callable[[LakeSession], Any]], Any],
         connections: Callable[[], Mapping[str, Mapping[str, object]]] = dict,
+        pins: NotebookPins | None = None,
     ) -> None:
+        self._pins = pins or NotebookPins()
         self._session = session
         self._connect = connect
         self._connections = connections
@@ -144,7 +148,11 @@ class Commands(HistoryCommands, LiveCommands, MergeCommands):
             chosen["snapshot_version" if isinstance(at, int) else "snapshot_time"] = at
         from ducklake_lab.widgets.summary import of_session
 
-        connected: LakeSummary = self._connect(given.uri, chosen, of_session)
+        def pinned(session: LakeSession) -> LakeSummary:
+            self._pins.apply(session, leave_out=given.no_pin)
+            return of_session(session)
+
+        connected: LakeSummary = self._connect(given.uri, chosen, pinned)
         return connected
 
     def _run_disconnect(self, given: argparse.Namespace) -> Listing:
@@ -244,6 +252,7 @@ class Commands(HistoryCommands, LiveCommands, MergeCommands):
             raise UsageError("--off unpins the lake; leave the snapshot out.")
         if given.off or given.at is not None:
             session.pin(snapshot_option(given.at))
+            self._pins.keep(session, given.at)
         return of_session(session)
 
     def _run_tag(self, given: argparse.Namespace) -> Listing:

@@ -21,6 +21,7 @@ from ducklake_lab.magics.commands import Commands, Help
 from ducklake_lab.magics.completion import MagicCompleter
 from ducklake_lab.magics.compose import Composed, SavedQuery, compose, explained, fill_template, view_of
 from ducklake_lab.magics.notebook import place_of
+from ducklake_lab.magics.pins import pins_of
 from ducklake_lab.magics.progress import ProgressLine, beginning
 from ducklake_lab.magics.session import LakeSession, Variables
 from ducklake_lab.magics.settings import expand, read_connections
@@ -100,7 +101,8 @@ class DuckLakeMagics(Magics):
         grids.by_default = self.grid
         recorded.wanted = self.record_reads
         self.saved: dict[str, SavedQuery] = {}
-        self.commands = Commands(self._current, self._attach, self.named_connections)
+        self.pins = pins_of(shell)
+        self.commands = Commands(self._current, self._attach, self.named_connections, self.pins)
         self.completer = MagicCompleter(
             self.commands, lambda: self.session, self.saved, self.named_connections, lambda: self._variables
         )
@@ -130,6 +132,8 @@ class DuckLakeMagics(Magics):
             text = f"{line}\n{cell or ''}"
             if not traceback or may_hold_secret(text) or hide(text) != text:
                 messages.quiet(error, shown)
+            else:
+                messages.loud(error)
             raise
 
     def _run(self, given: options.CellOptions, sql: str, *, whole_cell: bool) -> object:

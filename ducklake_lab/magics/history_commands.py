@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from IPython.display import display
 
-from ducklake_lab.errors import EntryNotFoundError, RevertConflictError, UsageError
+from ducklake_lab.errors import EntryNotFoundError, UsageError
 from ducklake_lab.model.snapshot_names import named_snapshot
 
 if TYPE_CHECKING:
@@ -123,16 +123,9 @@ class HistoryCommands:
             "rows": row_ids(given.rows),
             "on_conflict": given.on_conflict,
         }
-        try:
-            if given.preview:
-                return session.revert_preview(snapshot, **choice)
-            made = session.revert(snapshot, **choice, message=given.message)
-        except RevertConflictError as error:
-            from ducklake_lab.widgets.conflicts import of_revert
-
-            # the error itself shows a line
-            display(of_revert(session, snapshot, choice, given.message, error))
-            raise
+        if given.preview:
+            return session.revert_preview(snapshot, **choice)
+        made = session.revert(snapshot, **choice, message=given.message)
         note = (
             "reverted"
             if made is not None or session.in_transaction

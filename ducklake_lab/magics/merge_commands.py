@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from IPython.display import display
 
+from ducklake_lab.branches.remark_options import add_remarks, keep_remark
 from ducklake_lab.errors import MergeConflictError
 
 if TYPE_CHECKING:
@@ -17,9 +18,13 @@ if TYPE_CHECKING:
 
 def add_arguments(add: Callable[[str, str], argparse.ArgumentParser]) -> None:
     """Adds the subcommands to a parser."""
-    review = add("review", "show what a branch changed, what the lake changed meanwhile, and the conflicts of both")
+    review = add(
+        "review", "show what a branch changed, what the lake changed meanwhile, the conflicts of both, and remarks"
+    )
     review.add_argument("name", metavar="NAME")
+    add_remarks(review)
     review.add_argument("--save", metavar="FILE", help="also write it to FILE.html, .md or .json")
+    add("agents", "branches on which agents work: who did what, when, and the way to the review; it stays current")
     merge = add("merge", "bring the changes of a branch into the lake, as one snapshot")
     merge.add_argument("name", metavar="NAME")
     merge.add_argument("--preview", action="store_true", help="show what would change, and change nothing")
@@ -41,22 +46,19 @@ class MergeCommands:
 
     def _run_review(self, given: argparse.Namespace) -> object:
         review = self._session().review(given.name)
+        keep_remark(review, given)
         if given.save is not None:
             review.save(given.save)
         return review
 
+    def _run_agents(self, _given: argparse.Namespace) -> object:
+        return self._session().agents()
+
     def _run_merge(self, given: argparse.Namespace) -> object:
         session = self._session()
-        try:
-            if given.preview:
-                return session.merge_preview(given.name, given.on_conflict)
-            made = session.merge(given.name, given.on_conflict, message=given.message)
-        except MergeConflictError as error:
-            from ducklake_lab.widgets.conflicts import of_merge
-
-            # the error itself shows a line
-            display(of_merge(session, given.name, given.message, error))
-            raise
+        if given.preview:
+            return session.merge_preview(given.name, given.on_conflict)
+        made = session.merge(given.name, given.on_conflict, message=given.message)
         is_done = made is not None or session.in_transaction
         note = "merged" if is_done else "the branch has nothing that is not merged, so no snapshot was made"
         return _listing(given.name, (made or session.current_snapshot()).snapshot_id, note)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ducklake_lab.errors import DuckLakeError, SqlError
 from ducklake_lab.redaction import hide
@@ -24,8 +24,20 @@ def quiet(error: BaseException, sql: str = "") -> None:
     The exception is unchanged: the cell has failed, and a run of all cells stops there.
     """
     lines = render(error, sql)
+    own: Callable[[], object] = getattr(error, "_render_traceback_", lambda: None)
+
+    def rendered() -> list[str]:
+        # conflicts show a view besides
+        own()
+        return lines
+
     # IPython uses an exception's own rendering instead of a stack trace.
-    error._render_traceback_ = lambda: lines  # type: ignore[attr-defined]
+    error._render_traceback_ = rendered  # type: ignore[attr-defined]
+
+
+def loud(error: BaseException) -> None:
+    """Makes the notebook show an exception with its stack trace, below the view that it may have."""
+    error.__dict__.pop("_render_traceback_", lambda: None)()
 
 
 def render(error: BaseException, sql: str = "") -> list[str]:

@@ -17,6 +17,7 @@ from ducklake_lab.magics.settings import expand
 # The sidebar asks for the lakes as soon as a kernel runs, often before there are any.
 if TYPE_CHECKING:
     from ducklake_lab.catalog.lake import Lake
+    from ducklake_lab.magics.pins import NotebookPins
     from ducklake_lab.magics.watching import Watch
     from ducklake_lab.model.entries import Column, Table
     from ducklake_lab.model.state import CatalogState
@@ -36,6 +37,7 @@ class Questions:
         sessions: returns the kernel's sessions by the variable that holds them, "" for the magics' own.
         connections: returns the saved connections by name.
         watch: notices commits of other processes; None where nobody listens.
+        pins: those of the notebook; None where none are kept.
     """
 
     def __init__(
@@ -43,7 +45,9 @@ class Questions:
         sessions: Callable[[], Mapping[str, Session]],
         connections: Callable[[], Mapping[str, Mapping[str, object]]] = dict,
         watch: Watch | None = None,
+        pins: NotebookPins | None = None,
     ) -> None:
+        self._pins = pins
         self._watch = watch
         self._sessions = sessions
         self._connections = connections
@@ -56,6 +60,7 @@ class Questions:
             "last_change": self.last_change,
             "moved_on": self.moved_on,
             "watch": self.watch,
+            "pin": self.pin,
         }
 
     def ask(self, question: str, given: Mapping[str, object]) -> Answer:
@@ -76,7 +81,8 @@ class Questions:
         """Returns the attached lakes with their current snapshots, and the names of saved connections.
 
         A lake that another session shows at the same snapshot is omitted, unless a transaction is open. `uri` is for
-        the list of recent lakes: it has no password, and is None if a saved connection leads to the lake.
+        the list of recent lakes: it has no password, and is None if a saved connection leads to the lake. `id` is the
+        lake's identity; `pin` is what this kernel did about its pin, `origin` and `at`, or None for nothing.
         """
         if self._watch is not None:
             # before they are read, so that no commit is missed
@@ -109,7 +115,8 @@ class Questions:
                     "in_transaction": session.in_transaction,
                 }
                 try:
-                    snapshot = session.state(lake.alias).snapshot
+                    state = session.state(lake.alias)
+                    snapshot = state.snapshot
                 except DuckLakeError as error:
                     # an unreadable lake must not hide others
                     entry["error"] = str(error)
@@ -117,11 +124,28 @@ class Questions:
                     entry["snapshot"] = snapshot.snapshot_id
                     entry["time"] = _time(snapshot.snapshot_time)
                     entry["schema_version"] = snapshot.schema_version
+                    entry |= self._pin(lake, state) if not variable else {}
                 seen = (location.url, location.schema, lake.at, entry.get("snapshot"), entry.get("error"))
                 if session.in_transaction or shown.setdefault(seen, variable) == variable:
                     found.append(entry)
         answer: Answer = {"lakes": found, "connections": sorted(connections)}
         return answer if problem is None else {**answer, "connections_error": problem}
+
+    def _pin(self, lake: Lake, state: CatalogState) -> Answer:
+        from ducklake_lab.catalog.identity import identity
+
+        own = identity(lake, state)
+        known = self._pins.known.get(own) if self._pins is not None else None
+        return {"id": own, "pin": None if known is None else {"at": known[0], "origin": known[1]}}
+
+    def pin(self, alias: str, at: str) -> Answer:
+        """Pins a lake as the notebook on the page says; its file had no pin when the kernel connected."""
+        asked = self._session("")
+        lake = _lake(asked, alias)
+        if self._pins is None or lake is not asked.current_lake or lake.at is not None:
+            raise UsageError(f"The pin of {alias} is not taken over: another lake, or another snapshot, is in use.")
+        self._pins.take(asked, at)
+        return {"pinned": at}
 
     def tree(self, alias: str, session: str = "") -> Answer:
         """Returns schemas with their tables, views and macros; columns with types; rows and bytes of tables.

@@ -15,11 +15,12 @@ from ducklake_lab.magics.watching import Watch
 from ducklake_lab.version import __version__
 
 if TYPE_CHECKING:
+    from ducklake_lab.magics.pins import NotebookPins
     from ducklake_lab.session import Session
 
 #: The comm's target, and the version of its messages; both are in the extension's `protocol.ts` too.
 TARGET = "ducklake-lab"
-PROTOCOL = 3
+PROTOCOL = 4
 
 Answer = dict[str, Any]
 Ask = Callable[[str, Mapping[str, Any]], Answer]
@@ -108,6 +109,7 @@ def start(
     shell: InteractiveShell,
     own: Callable[[], object],
     connections: Callable[[], Mapping[str, Mapping[str, object]]] = dict,
+    pins: NotebookPins | None = None,
 ) -> SidebarComm | None:
     """Opens the comm in a Jupyter kernel; None without one, as in a terminal."""
     if getattr(shell, "kernel", None) is None:
@@ -117,7 +119,7 @@ def start(
     def ask(question: str, given: Mapping[str, object]) -> Answer:
         from ducklake_lab.magics.questions import Questions
 
-        return Questions(sessions_of(shell, own), connections, watch).ask(question, given)
+        return Questions(sessions_of(shell, own), connections, watch, pins).ask(question, given)
 
     comm = create_comm(target_name=TARGET, data={"protocol": PROTOCOL, "version": __version__})
     page = SidebarComm(shell, ask, comm)

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from ducklake_lab.errors import EntryExistsError, UnsupportedFeatureError
 from ducklake_lab.merging.conflicts import Conflict, Reason, Rule, TableRules, Unsettled, Words
+from ducklake_lab.merging.nested import merged_fields
 from ducklake_lab.model.entries import Column, PartitionField, SortKey, Table
 from ducklake_lab.model.promotion import is_wider
 from ducklake_lab.model.transforms import parse_transform
@@ -144,6 +145,8 @@ class Merging:
 
         if self._loses_fields(theirs, base, ours):
             kind, children = ours.type, ours.children
+        elif (fields := self._fields(theirs, base, ours)) is not None:
+            kind, children = ours.type, fields
         else:
             kind, children = three(
                 (theirs.type, theirs.children), (base.type, base.children), (ours.type, ours.children), "type"
@@ -161,6 +164,12 @@ class Merging:
             default_value_dialect=dialect,
             comment=three(theirs.comment, base.comment, ours.comment, "comment"),
         )
+
+    def _fields(self, theirs: Column, base: Column, ours: Column) -> tuple[Column, ...] | None:
+        """The fields that a nested column of two branches gets from both; None where one side changed it, or both the same."""
+        kinds = [(column.type, column.children) for column in (theirs, base, ours)]
+        is_both = kinds[0] not in (kinds[1], kinds[2]) and kinds[1] != kinds[2]
+        return merged_fields(theirs, base, ours) if is_both and self._filled.theirs is not None else None
 
     def _loses_fields(self, theirs: Column, base: Column, ours: Column) -> bool:
         """Whether the column keeps our fields, as one side wrote into fields that the other one dropped.

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 
+import sqlalchemy as sa
+
+from ducklake_lab.branches.agents_work import AgentsWork, agents_work
 from ducklake_lab.branches.branch import Branch
 from ducklake_lab.branches.making import open_branch
 from ducklake_lab.branches.merge import BranchMerge
 from ducklake_lab.branches.picking import Pick
 from ducklake_lab.branches.rebasing import rebased
-from ducklake_lab.branches.review import Review, review_branch
+from ducklake_lab.branches.remarking import change_remarks
+from ducklake_lab.branches.remarks import Remark
+from ducklake_lab.branches.review import Remarking, Review, review_branch
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.diff.lake import LakeDiff, diff_open
 from ducklake_lab.engine.spark_engine import SparkEngine
@@ -20,6 +26,7 @@ from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.open_transaction import changed_sides
+from ducklake_lab.session.settling import shown_in_view
 from ducklake_lab.session.transactions.rerunning import until_committed
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.transaction.commit import commit
@@ -71,7 +78,8 @@ class Merging:
             merge.note()
             return _message(branch, merge)
 
-        return self._bring(name, work, message)
+        with self._merge_conflicts_shown(name, message):
+            return self._bring(name, work, message)
 
     def merge_preview(self, name: str, on_conflict: OnConflict = None) -> LakeDiff:
         """Returns what `merge` with these arguments would change in the current lake; commits nothing.
@@ -81,12 +89,23 @@ class Merging:
         """
         lake = self._lakes.get()
         with (
+            self._merge_conflicts_shown(name),
             self._lakes.statement(),
             open_branch(lake, name) as (opened, branch),
             self._transactions.trial(lake) as transaction,
         ):
             BranchMerge(transaction, opened, branch, self._engine).run(on_conflict)
             return diff_open(lake, transaction.base, changed_sides(transaction), self._engine)
+
+    def _merge_conflicts_shown(self, name: str, message: str | None = None) -> AbstractContextManager[None]:
+        """Let a notebook show the conflicts of a merge in a view."""
+        return shown_in_view(
+            self,
+            "merge",
+            f"merge of branch {name}",
+            lambda rules: self.merge_preview(name, rules),
+            lambda rules: self.merge(name, rules, message=message),
+        )
 
     def cherry_pick(
         self,
@@ -182,7 +201,9 @@ class Merging:
         return rebased_branch
 
     def review(self, name: str) -> Review:
-        """Returns what a branch changed, what its lake did meanwhile, and the conflicts of a merge; changes nothing.
+        """Returns what a branch changed, what its lake did meanwhile, the conflicts of a merge, and remarks; changes nothing.
+
+        Its methods `comment`, `approve` and `ask_for_changes` keep remarks with the branch; they make no snapshot.
 
         Raises:
             EntryNotFoundError: the lake has no such branch.
@@ -195,7 +216,25 @@ class Merging:
             open_branch(lake, name) as (opened, branch),
             self._transactions.trial(lake, is_for_looking=True) as transaction,
         ):
-            return review_branch(transaction, opened, branch, self._engine)
+            return review_branch(transaction, opened, branch, self._engine, self._remarking(lake, branch))
+
+    def agents(self) -> AgentsWork:
+        """Returns the work of agents on branches of the current lake: who committed what, when, with which statement.
+
+        Agents are programs that `ducklake-lab mcp` lets in. A branch whose catalog another process writes just now says so.
+        """
+        lake = self._lakes.get()
+        with self._lakes.statement():
+            return agents_work(lake, again=self.agents, review=self.review)
+
+    def _remarking(self, lake: Lake, branch: Branch) -> Remarking:
+        """How a review writes remarks, later too: in the session's turn, and to the lake that was reviewed."""
+
+        def change(act: Callable[[sa.Connection], None]) -> Sequence[Remark]:
+            with self._lakes.working():
+                return change_remarks(lake, branch, act)
+
+        return Remarking(change, self._transactions.notes.author)
 
 
 def _message(branch: Branch, merge: BranchMerge, what: str = "merge") -> str:

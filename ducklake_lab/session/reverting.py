@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 
 from ducklake_lab.diff.compute import diff_sides
@@ -19,6 +20,7 @@ from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.names.read_states import At
 from ducklake_lab.session.open_transaction import changed_sides
 from ducklake_lab.session.rows.lives import Lives
+from ducklake_lab.session.settling import shown_in_view
 from ducklake_lab.session.transactions.rerunning import until_committed
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.transaction.transaction import Transaction
@@ -61,7 +63,8 @@ class Reverting:
             UnsupportedFeatureError: something cannot be taken back; it is named, and nothing is changed.
         """
         wanted = Wanted(_names(tables), rows, on_conflict)
-        return _revert_snapshot(self._transactions, self._engine, snapshot, wanted, message)
+        with self._revert_conflicts_shown(snapshot, tables, rows, message):
+            return _revert_snapshot(self._transactions, self._engine, snapshot, wanted, message)
 
     def revert_preview(
         self,
@@ -74,7 +77,21 @@ class Reverting:
 
         It is the diff of the table, or of the lake where the snapshot changed several tables.
         """
-        return _preview(self._transactions, self._engine, snapshot, Wanted(_names(tables), rows, on_conflict))
+        with self._revert_conflicts_shown(snapshot, tables, rows):
+            return _preview(self._transactions, self._engine, snapshot, Wanted(_names(tables), rows, on_conflict))
+
+    def _revert_conflicts_shown(
+        self, snapshot: int | datetime | str, tables: Sequence[str] | None, rows: RowChoice, message: str | None = None
+    ) -> AbstractContextManager[None]:
+        """Let a notebook show the conflicts of a revert in a view."""
+        name = f"snapshot {snapshot}" if isinstance(snapshot, int) else str(snapshot)
+        return shown_in_view(
+            self,
+            "revert",
+            f"revert of {name}",
+            lambda rules: self.revert_preview(snapshot, tables, rows, rules),
+            lambda rules: self.revert(snapshot, tables, rows, rules, message),
+        )
 
 
 def _names(tables: Sequence[str] | None) -> Sequence[str] | None:

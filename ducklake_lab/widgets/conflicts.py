@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import traitlets
 
-from ducklake_lab.errors import MergeConflictError, RevertConflictError, UsageError
-from ducklake_lab.widgets import values
-from ducklake_lab.widgets.arrow import pack
+from ducklake_lab.errors import MergeConflictError, UsageError
+from ducklake_lab.widgets import conflict_rows, values
 from ducklake_lab.widgets.html import cell, clip, count, counted, escape, heading, scroll, table, view, visible
 from ducklake_lab.widgets.mounted import Mounted, script, styles
 
 if TYPE_CHECKING:
     from ducklake_lab.merging.conflicts import OnConflict
     from ducklake_lab.model.entries import Snapshot
+    from ducklake_lab.session.settling import Settling
 
-#: Rows of the static view, and characters of a value.
+#: Rows of the static view.
 LIMIT = 200
-_TEXT = 200
 _SCOPES = ("cell", "row", "column", "table", "all")
 
 
@@ -175,10 +174,8 @@ class ConflictsView(Mounted):
         """Returns a range of conflicts with their choices."""
         start = int(content["start"])
         stop = start + int(content["count"])
-        shown = [_texts(one) for one in self.conflicts[start:stop]]
-        names = ("table", "row", "column", *self._kind.heads, "why")
-        columns = {name: ("text", list(texts)) for name, texts in zip(names, zip(*shown, strict=True), strict=True)}
-        return {}, [pack({**columns, "rule": ("text", list(self.choices[start:stop]))} if shown else {})]
+        shown = self.conflicts[start:stop]
+        return {}, [conflict_rows.packed(shown, self._kind.heads, self.choices[start:stop])]
 
     def answer_settle(self, content: dict[str, Any]) -> None:
         """Chooses a rule; see `settle`."""
@@ -241,7 +238,7 @@ class ConflictsView(Mounted):
         heads = (heading("table"), heading("row", right=True), *(map(heading, ("column", *self._kind.heads, "why"))))
         rows = []
         for one in self.conflicts[:LIMIT]:
-            name, row, column, *three, why = _texts(one)
+            name, row, column, *three, why = conflict_rows.texts(one)
             cells = [cell(escape(name)), cell(escape(row), right=True), cell(escape(column))]
             cells += [cell(values.NULL if text is None else escape(text)) for text in three]
             rows.append(f"<tr>{''.join(cells)}{cell(escape(why))}</tr>")
@@ -254,7 +251,8 @@ class ConflictsView(Mounted):
         return view(title + scroll(table(heads, rows), "Conflicts") + foot, label=self.heading) + self._result
 
     def __repr__(self) -> str:
-        lines = [f"{one}: {' → '.join(_null(text) for text in _texts(one)[3:6])}" for one in self.conflicts[:LIMIT]]
+        null = conflict_rows.null
+        lines = [f"{one}: {' → '.join(map(null, conflict_rows.texts(one)[3:6]))}" for one in self.conflicts[:LIMIT]]
         return "\n".join(map(visible, [f"{self.heading}: {counted(self.total, 'conflict')}", *lines]))
 
 
@@ -283,110 +281,23 @@ def _of_table(name: str, own: Sequence[tuple[Any, str | None]]) -> Any:
     return found
 
 
-def _texts(conflict: Any) -> tuple[Any, ...]:
-    """Returns table, row id, column, the three values and the reason as texts; None for NULL."""
-    is_cell = conflict.row_id is not None and conflict.column is not None
-    three = [_text(value, is_cell=is_cell) for value in conflict.versions]
-    row = "" if conflict.row_id is None else str(conflict.row_id)
-    return _clip(conflict.table), row, _clip(conflict.column or ""), *three, _clip(conflict.reason)
-
-
-def _text(value: object, *, is_cell: bool) -> str | None:
-    if isinstance(value, Mapping):
-        return _clip(
-            ", ".join(f"{name} {_null(None if one is None else values.text(one))}" for name, one in value.items())
-        )
-    if value is None:
-        return None if is_cell else "–"
-    return _clip(values.text(value))
-
-
-def _null(text: str | None) -> str:
-    return "NULL" if text is None else text
-
-
-def _clip(text: str) -> str:
-    return visible(clip(text, _TEXT))
-
-
-def of_revert(
-    session: Any, snapshot: Any, choice: Mapping[str, object], message: str | None, error: RevertConflictError
-) -> ConflictsView:
-    """Returns the view of a revert's conflicts.
-
-    Args:
-        session: reverts in its current lake; *Apply* does nothing in another one.
-        choice: the arguments of `session.revert` beside rules and message.
-        message: of the commit.
-    """
-    given = {name: value for name, value in choice.items() if name != "on_conflict"}
-    name = f"snapshot {snapshot}" if isinstance(snapshot, int) else str(snapshot)
-    return _view(
-        session,
-        REVERT,
-        f"revert of {visible(clip(name, 80))}",
+def of_error(error: MergeConflictError) -> ConflictsView:
+    """Returns the view of the conflicts of an error that a session raised."""
+    settling: Settling = error.settling
+    kind = REVERT if settling.kind == "revert" else MERGE
+    return ConflictsView(
+        kind,
+        visible(clip(settling.title, 120)),
         error,
-        preview=lambda rules: session.revert_preview(snapshot, **given, on_conflict=rules),
-        run=lambda rules: session.revert(snapshot, **given, on_conflict=rules, message=message),
+        ask=settling.conflicts,
+        run=settling.apply,
+        preview=settling.preview,
+        shown=settling.shown,
     )
 
 
-def of_merge(session: Any, name: str, message: str | None, error: MergeConflictError) -> ConflictsView:
-    """Returns the view of the conflicts of a branch's merge.
+def show(error: MergeConflictError) -> None:
+    """Displays the conflicts of an error in a notebook."""
+    from IPython.display import display
 
-    Args:
-        session: merges into its current lake; *Apply* does nothing in another one.
-        name: the branch's name.
-        message: of the commit; None for the branch's own.
-    """
-    return _view(
-        session,
-        MERGE,
-        f"merge of branch {visible(clip(name, 80))}",
-        error,
-        preview=lambda rules: session.merge_preview(name, rules),
-        run=lambda rules: session.merge(name, rules, message=message),
-    )
-
-
-def _view(
-    session: Any,
-    kind: Kind,
-    title: str,
-    error: MergeConflictError,
-    *,
-    preview: Callable[[OnConflict], Any],
-    run: Callable[[OnConflict], Snapshot | None],
-) -> ConflictsView:
-    """Returns the view of conflicts.
-
-    Args:
-        preview: returns the diff under some rules; commits nothing.
-        run: commits under some rules, or stages in the open transaction.
-    """
-    lake = session.current_lake
-
-    def check() -> None:
-        if session.current_lake is not lake:
-            raise UsageError(f"The lake in use is another one now; USE {lake.alias} first.")
-
-    def ask() -> MergeConflictError | None:
-        check()
-        try:
-            preview(None)
-        except MergeConflictError as error:
-            return error
-        return None
-
-    def applied(rules: OnConflict) -> tuple[Snapshot | None, bool]:
-        check()
-        return run(rules), session.in_transaction
-
-    def previewed(rules: OnConflict) -> str:
-        check()
-        return str(preview(rules)._repr_html_())
-
-    def shown(made: Snapshot) -> str:
-        return str(session.diff(made.snapshot_id - 1, made.snapshot_id)._repr_html_())
-
-    return ConflictsView(kind, title, error, ask=ask, run=applied, preview=previewed, shown=shown)
+    display(of_error(error))

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import traitlets
 
-from ducklake_lab.diff.model import RowChange, RowChoice, RowKind
+from ducklake_lab.diff.model import RowChoice, RowKind
 from ducklake_lab.errors import DuckLakeError
+from ducklake_lab.widgets import changed_rows, diff_rows
 from ducklake_lab.widgets import diff as diff_view
-from ducklake_lab.widgets import diff_rows, values
-from ducklake_lab.widgets.arrow import pack
-from ducklake_lab.widgets.html import clip, count, counted, visible
 from ducklake_lab.widgets.lives import has_lives, life_of_change
 from ducklake_lab.widgets.mounted import Mounted, script, styles
 from ducklake_lab.widgets.recorded import bundle, metadata
@@ -19,9 +17,6 @@ from ducklake_lab.widgets.recorded import bundle, metadata
 if TYPE_CHECKING:
     from ducklake_lab.diff.row_diff import RowDiff
 
-_TEXT = 300
-#: Most columns on a page.
-MOST = 400
 #: Kinds of rows, in the order of the static view.
 _KINDS: tuple[RowKind, ...] = ("deleted", "inserted", "updated")
 
@@ -34,7 +29,7 @@ class DiffBrowser(Mounted):
         kind: the kind of displayed rows; "" for all.
         changed: show only updated rows with a change in this column; "" for all.
         sort: [column, descending] pairs, most significant first. A new value sorts in the notebook.
-        every: show all columns, up to MOST; otherwise changed ones, and some to identify a row.
+        every: show all columns, up to 400; otherwise changed ones, and some to identify a row.
     """
 
     _esm = script("diff")
@@ -76,24 +71,7 @@ class DiffBrowser(Mounted):
 
     def _seen(self, choice: RowChoice) -> dict[str, Any]:
         """Returns the facts about the chosen rows for the page."""
-        diff = self.diff
-        names, types = diff.names, {column.name: column.type for column in diff.columns}
-        whole_rows = not choice.changed and choice.kind != "updated" and diff.summary.updated < diff.summary.changed
-        changed = dict.fromkeys([*([choice.changed] if choice.changed else []), *diff_rows.most_changed(diff.columns)])
-        if self.every:
-            shown = list(dict.fromkeys([*diff.key, *changed, *names]))[:MOST]
-        else:
-            shown = diff_rows.chosen_names(names, changed, diff.key, whole_rows=whole_rows)
-        notes = [f"a sample of {count(diff.count(choice))}"] if diff.sampled is not None else []
-        if len(shown) < len(names):
-            notes.append(f"{counted(len(names) - len(shown), 'more column')} not shown")
-        return {
-            "columns": [
-                [name, clip(types.get(name, ""), 60).lower(), values.is_number(types.get(name, ""))] for name in shown
-            ],
-            "passing": diff.passing(choice),
-            "note": " · ".join(notes),
-        }
+        return changed_rows.facts(self.diff, choice, every=self.every)
 
     def _look(self, _change: Any) -> None:
         try:
@@ -114,16 +92,7 @@ class DiffBrowser(Mounted):
         """Returns a range of the chosen rows, both values of each cell as text; NULL is null."""
         rows = self.diff.page(int(content["count"]), int(content["start"]), self._choice, as_shown=True)
         names = [str(name) for name, _, _ in self.columns]
-        columns: dict[str, tuple[str, list[object]]] = {
-            "kind": ("text", [row.kind for row in rows]),
-            "id": ("text", [str(row.row_id) for row in rows]),
-        }
-        for place, name in enumerate(names):
-            columns[f"b{place}"] = ("text", [_text((row.before or {}).get(name)) for row in rows])
-            columns[f"a{place}"] = ("text", [_later(row, name) for row in rows])
-            columns[f"d{place}"] = ("bool", [name in row.changed for row in rows])
-            columns[f"l{place}"] = ("bool", [row.after is None or name not in row.after for row in rows])
-        return {}, [pack(columns)]
+        return {}, [changed_rows.packed(rows, names)]
 
     def answer_life(self, content: dict[str, Any]) -> dict[str, Any]:
         """Returns who set a cell, as of the later state that is committed and has it, and what changed its row."""
@@ -143,16 +112,6 @@ class DiffBrowser(Mounted):
 
     def __repr__(self) -> str:
         return repr(self.diff)
-
-
-def _later(row: RowChange, name: str) -> str | None:
-    """The later value of a cell, with the change of a number in a diff of answers."""
-    text = _text((row.after or {}).get(name))
-    return text if text is None or name not in row.steps else f"{text} {visible(diff_rows.step(row, name))}"
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else visible(clip(values.text(value), _TEXT))
 
 
 def live(diff: RowDiff) -> Any:

@@ -111,7 +111,12 @@ def _number(number: int, mark: str, kind: ChangeKind) -> str:
 
 
 def _columns(changes: Sequence[ColumnChange]) -> str:
-    """Returns each change of a column in a few words."""
+    """Returns each change of a column in a few words, as HTML."""
+    return DOT.join(map(escape, column_words(changes)))
+
+
+def column_words(changes: Sequence[ColumnChange]) -> list[str]:
+    """Returns the first changes of columns in a few words each, and how many more there are."""
     words = []
     for change in changes[:6]:
         before, after = change.before or ("", ""), change.after or ("", "")
@@ -121,9 +126,9 @@ def _columns(changes: Sequence[ColumnChange]) -> str:
             "renamed": f"{before[0]} → {after[0]}",
             "retyped": f"{after[0]} {before[1].lower()} → {after[1].lower()}",
         }[change.kind]
-        words.append(escape(clip(text, 80)))
+        words.append(clip(text, 80))
     more = [f"{count(len(changes) - 6)} more"] if len(changes) > 6 else []
-    return DOT.join([*words, *more])
+    return [*words, *more]
 
 
 def _diffs(diff: LakeDiff) -> str:

@@ -9,7 +9,19 @@ import { build } from 'esbuild';
 const here = path.dirname(fileURLToPath(import.meta.url));
 const output = path.resolve(process.argv[2] ?? path.join(here, '../../ducklake_lab/widgets/static'));
 const page = path.resolve(process.argv[3] ?? path.join(here, '../../ducklake_lab/web/static'));
-const widgets = ['conflicts', 'diff', 'files', 'preview', 'schema', 'snapshots', 'stream', 'table', 'when'];
+const widgets = [
+  'agents',
+  'conflicts',
+  'diff',
+  'files',
+  'preview',
+  'review',
+  'schema',
+  'snapshots',
+  'stream',
+  'table',
+  'when'
+];
 
 const options = {
   absWorkingDir: here,

@@ -160,6 +160,41 @@ def test_the_toolbar_says_that_an_old_snapshot_is_read(wheel_lab: Lab, screensho
     close(page, window=True)
 
 
+def test_a_pin_is_kept_in_the_notebook(wheel_lab: Lab, screenshot: Screenshot) -> None:
+    with dl.connect(f"ducklake:{wheel_lab.files}/kept.ducklake", engine="duckdb") as session:
+        session.sql("CREATE TABLE t AS FROM range(3); DELETE FROM t WHERE range = 1")
+        session.tag("q3-close", 1)
+    count = "%ducklake SELECT count(*) AS n FROM t"
+    path = wheel_lab.write(
+        "kept.ipynb", [LOAD, "%ducklake connect ducklake:kept.ducklake", "%ducklake pin q3-close", count]
+    )
+    page = wheel_lab.open("kept.ipynb", whole=True)
+    pinned = page.locator(".jp-NotebookPanel-toolbar .jp-DuckLake-pinned")
+    run_all(page)
+    expect(pinned.get_by_role("button")).to_have_text("kept as of q3-close (snapshot 1)")
+    page.wait_for_function(
+        "window.jupyterapp.shell.currentWidget.context.model.getMetadata('ducklake')?.pins?.length === 1"
+    )
+    save(page)
+    (pin,) = json.loads(path.read_text())["metadata"]["ducklake"]["pins"]
+    assert (pin["alias"], pin["at"], sorted(pin)) == ("kept", "q3-close", ["alias", "at", "lake"])
+    # another kernel reads it, though no cell pins
+    page.evaluate("window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+    expect(pinned).to_have_text("kept pinned at q3-close")
+    screenshot(page, "pin-kept")
+    for index in (0, 1, 3):
+        run_cell(page, index)
+    expect(page.locator(".jp-CodeCell").nth(3).locator(".jp-OutputArea-output")).to_contain_text("snapshot 1")
+    expect(pinned.get_by_role("button")).to_have_text("kept as of q3-close (snapshot 1)")
+    page.locator(".jp-CodeCell").nth(2).locator(".cm-content").click()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text("%ducklake pin --off")
+    page.keyboard.press("Control+Enter")
+    expect(pinned).to_be_hidden()
+    page.wait_for_function("window.jupyterapp.shell.currentWidget.context.model.getMetadata('ducklake') === undefined")
+    close(page, window=True)
+
+
 def test_records_of_anybody_do_no_harm(wheel_lab: Lab) -> None:
     path = wheel_lab.write("hostile.ipynb", [LOAD, "%ducklake connect ducklake:hostile.ipynb.ducklake", "", "", "", ""])
     notebook = json.loads(path.read_text())

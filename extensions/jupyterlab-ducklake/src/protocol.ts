@@ -7,7 +7,7 @@
 import { JSONObject } from '@lumino/coreutils';
 
 export const TARGET = 'ducklake-lab';
-export const PROTOCOL = 3;
+export const PROTOCOL = 4;
 
 /** A lake that a session of the kernel has attached. */
 export interface ILake {
@@ -30,6 +30,10 @@ export interface ILake {
   time?: string;
   schema_version?: number;
   error?: string;
+  /** Names the lake wherever its catalog is; left out where it is not known. */
+  id?: string;
+  /** What the kernel did about the notebook's pin of the lake; null for nothing. `at` is null where it unpinned the lake. */
+  pin?: { at: string | null; origin: 'kernel' | 'notebook' | 'left out' } | null;
 }
 
 export interface IColumn {
@@ -144,6 +148,8 @@ export interface IQuestions {
     answer: { start: number | null; end: number };
   };
   moved_on: { given: JSONObject; answer: { reads: IMovedOn[] } };
+  /** Pins a lake as the notebook says, which was not saved before the kernel connected. */
+  pin: { given: { alias: string; at: string }; answer: { pinned: string } };
   /** From then on the kernel sends `moved` when a lake may have changed, for some seconds. */
   watch: { given: { seconds: number }; answer: { watching: boolean } };
 }

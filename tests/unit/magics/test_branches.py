@@ -37,11 +37,18 @@ def run(shell: InteractiveShell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_branch_is_reviewed_and_merged(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     review = run("%ducklake review fix --save review.html")
-    assert repr(review).startswith("<Review of shop#fix: 1 snapshots, 1 conflict>")
+    assert repr(review).startswith("<Review of shop#fix: 1 snapshot, 1 conflict>")
     assert (tmp_path / "review.html").read_text().startswith("<!doctype html>")
-    with pytest.raises(MergeConflictError):
+    with pytest.raises(MergeConflictError) as error:
         run("%ducklake merge fix")
-    assert "changed on both sides" in capsys.readouterr().out
+    # IPython shows an error so
+    (line,) = error.value._render_traceback_()  # type: ignore[attr-defined]
+    assert 'on_conflict="ours"' in line and "changed on both sides" in capsys.readouterr().out
+    review = run("%ducklake review fix --comment 'why branch?' --table t --row 1 --column v")
+    assert review.remarks[0].about == "main.t row 1 v"
+    assert run("%ducklake review fix --ask-for-changes later").verdict == "changes asked for"
+    with pytest.raises(UsageError, match="belong to --comment"):
+        run("%ducklake review fix --approve --row 1")
     preview = run("%ducklake merge fix --preview --on-conflict ours")
     assert [repr(one) for one in preview] == ["changed main.t: 0 deleted, 0 inserted, 1 updated"]
     merged = run('%ducklake merge fix --on-conflict ours -m "two fixes"')

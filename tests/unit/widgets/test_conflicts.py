@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.widgets.conflicts import ConflictsView, of_merge, of_revert
+from ducklake_lab.widgets.conflicts import ConflictsView, of_error
 
 pytestmark = pytest.mark.sampled(2)
 
@@ -32,8 +32,8 @@ def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session
 
 def conflicts(session: dl.Session, snapshot: int = 3, **choice: object) -> ConflictsView:
     with pytest.raises(dl.RevertConflictError) as error:
-        session.revert(snapshot, **choice)  # type: ignore[arg-type]
-    return of_revert(session, snapshot, choice, "undo", error.value)
+        session.revert(snapshot, **choice, message="undo")  # type: ignore[arg-type]
+    return of_error(error.value)
 
 
 def rows_of(view: ConflictsView) -> list[tuple[Any, ...]]:
@@ -191,7 +191,7 @@ def test_conflicts_of_a_merge_are_settled(session: dl.Session) -> None:
     session.sql("UPDATE t SET v = 'lake' WHERE i IN (3, 4)")
     with pytest.raises(dl.MergeConflictError) as error:
         session.merge("fix")
-    view = of_merge(session, "fix", None, error.value)
+    view = of_error(error.value)
     assert view.heading == "Conflicts of the merge of branch fix"
     assert [row[1:7] for row in rows_of(view)] == [
         ("3", "v", "bad", "lake", "branch", "changed on both sides"),
@@ -207,3 +207,19 @@ def test_conflicts_of_a_merge_are_settled(session: dl.Session) -> None:
     assert session.sql("SELECT v FROM t WHERE i IN (3, 4) ORDER BY i").fetchall() == [("lake",), ("branch",)]
     with pytest.raises(dl.UsageError, match="ours or theirs"):
         view.settle("keep", "all")
+
+
+def test_an_error_of_python_shows_its_conflicts(session: dl.Session, capsys: pytest.CaptureFixture[str]) -> None:
+    newest = session.current_snapshot()
+    for act in (session.revert, session.revert_preview):
+        with pytest.raises(dl.RevertConflictError) as error:
+            act(3)
+        (line,) = error.value._render_traceback_()  # type: ignore[attr-defined]
+        assert line.startswith("RevertConflictError: ") and "Conflicts of the revert of snapshot 3: 4 conflicts" in (
+            capsys.readouterr().out
+        )
+        error.value._ipython_display_()  # type: ignore[attr-defined]
+        assert "4 conflicts" in capsys.readouterr().out
+    assert session.current_snapshot() == newest
+    # one that no session raised has no view
+    assert not hasattr(dl.MergeConflictError("x"), "_render_traceback_")

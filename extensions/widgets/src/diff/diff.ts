@@ -1,17 +1,15 @@
 /** The rows of a diff: filtered by kind and by the column whose cells changed, sorted by a click on a name. */
 
-import { ArrowStream } from '../arrow/arrow-stream';
-import { ColumnWidths } from '../grid/column-widths';
-import { Grid } from '../grid/grid';
 import { type SortKey, nextSort, sortedBy } from '../grid/sorting';
 import { Browsing } from '../kit/browsing';
-import { type Child, element } from '../kit/dom';
+import { element } from '../kit/dom';
 import { counted, number } from '../kit/figures';
 import { reason } from '../kit/line';
 import type { Model, MountedState } from '../kit/model';
 import { mounted } from '../kit/mounted';
 import { LifePanel } from '../life/life-panel';
-import { type ChangedRow, type RowKind, cellNode, letters, readRows } from './changed-rows';
+import { ChangedGrid, type Head, MARKS, type ShownColumn } from './changed-grid';
+import type { RowKind } from './changed-rows';
 import './diff.css';
 
 /** The traits of `DiffBrowser` in Python. */
@@ -27,8 +25,7 @@ interface DiffState extends MountedState {
   kinds: [RowKind, number][];
   /** Columns by the number of their changed cells. */
   cells: [string, number][];
-  /** [name, type, whether it stands to the right] */
-  columns: [string, string, boolean][];
+  columns: ShownColumn[];
   passing: number;
   look: number;
   problem: string;
@@ -40,12 +37,6 @@ interface DiffState extends MountedState {
   note: string;
 }
 
-/** Pixels around a text. */
-const SLACK = 2;
-/** Key of the column of row ids, and beginning of the others: a column may have its name. */
-const ROW_ID = 'row id';
-const COLUMN = 'column ';
-const MARKS: Record<RowKind, string> = { deleted: '−', inserted: '+', updated: '→' };
 const COPY = 'Copy as SQL';
 
 class Changes extends Browsing<DiffState> {
@@ -53,7 +44,6 @@ class Changes extends Browsing<DiffState> {
 
   /** Parts of the static view that these rows replace. */
   private readonly replaced: HTMLElement[];
-  private readonly widths = new ColumnWidths();
   private readonly status = element('span', { class: 'dlk-soft', role: 'status' });
   private readonly problem = element('span', { role: 'alert' });
   private readonly kinds = element('span', {
@@ -80,25 +70,20 @@ class Changes extends Browsing<DiffState> {
     'aria-label': 'These rows as SQL',
     style: 'display:none'
   });
-  private readonly grid = new Grid<ChangedRow>({
+  private readonly changed = new ChangedGrid({
     label: 'Changed rows',
     height: 420,
-    fetch: async (start, count) => {
-      const rows = await this.rows(start, count);
-      this.widen(rows);
-      return rows;
-    },
-    cells: row => this.contents(row),
-    mark: row => 'dlk-df-' + row.kind,
+    ask: async (start, count) => (await this.line.ask('page', { start, count })).buffers[0],
+    head: (name, type) => this.head(name, type),
     byCell: this.model.get('has_lives'),
-    onSelect: (at, event, column) => this.ask(at, column, event instanceof MouseEvent),
-    onEnter: at => this.ask(Math.max(0, at), this.grid.column, true),
+    onSelect: (row, column, event) => this.ask(row, column, event instanceof MouseEvent),
+    onEnter: (row, column) => this.ask(row, column, true),
     onError: error => {
       this.problem.textContent = reason(error);
     }
   });
 
-  private readonly life = new LifePanel(this.line, () => this.grid.root.focus());
+  private readonly life = new LifePanel(this.line, () => this.changed.grid.root.focus());
 
   constructor(model: Model<DiffState>, host: HTMLElement, still: HTMLElement[]) {
     super(model);
@@ -122,17 +107,16 @@ class Changes extends Browsing<DiffState> {
       'div',
       { class: 'dlk-live dlk-df', 'data-lm-suppress-shortcuts': 'true' },
       bar,
-      this.grid.root,
+      this.changed.root,
       this.life.root,
-      this.sql,
-      this.widths.rule
+      this.sql
     );
     this.start(place ?? host, {
       'change:look': () => this.reload(),
       'change:problem': () => this.report(),
       'change:kind': () => this.fillBar(),
       'change:changed': () => this.fillBar(),
-      'change:sort': () => this.setHeads()
+      'change:sort': () => this.changed.setHeads()
     });
     this.fillBar();
     this.reload();
@@ -143,11 +127,8 @@ class Changes extends Browsing<DiffState> {
     for (const child of this.replaced) child.style.display = '';
   }
 
-  /** Ask who set a cell; the mark and the id of a row stand for its first cell. */
-  private ask(row: number, at: number, isClick: boolean): void {
-    if (!this.model.get('has_lives')) return;
-    const column = Math.max(0, at - (this.hasIds ? 2 : 1));
-    this.life.show({ row, column }, isClick);
+  private ask(row: number, column: number, isClick: boolean): void {
+    if (this.model.get('has_lives')) this.life.show({ row, column }, isClick);
   }
 
   private choose(kind: RowKind | '', changed: string): void {
@@ -176,79 +157,20 @@ class Changes extends Browsing<DiffState> {
     this.cells.style.display = cells.length ? '' : 'none';
   }
 
-  private async rows(start: number, count: number): Promise<ChangedRow[]> {
-    const shown = this.model.get('columns').length;
-    const { buffers } = await this.line.ask('page', { start, count });
-    return readRows(new ArrowStream(buffers[0]), shown);
-  }
-
-  private contents({ kind, id, cells }: ChangedRow): Child[] {
-    const names = this.model.get('columns').map(([name]) => name);
-    const changed = names.filter((_, at) => cells[at]?.differs);
-    const title = changed.length ? `${kind}: ${changed.join(', ')}` : kind;
-    const mark = element('b', { title, 'aria-label': kind }, MARKS[kind]);
-    const shownId = this.hasIds ? [element('span', { class: 'dlk-soft' }, id)] : [];
-    return [mark, ...shownId, ...cells.map(cellNode)];
-  }
-
-  private get hasIds(): boolean {
-    return this.model.get('has_row_ids');
-  }
-
-  private setHeads(): void {
-    const sort = this.model.get('sort');
-    const heads = this.model.get('columns').map(([name, type, right]) => {
-      const sorted = sortedBy(sort, name);
-      const text = sorted.mark ? `${name} ${sorted.mark}` : name;
-      return { name, type, right, text, sort: sorted.sort };
-    });
-    const head = (key: string, text: string, canCut: boolean) => ({
-      key,
-      content: element('b', {}, text),
-      canCut,
-      around: SLACK
-    });
-    const ids = this.hasIds ? [head(ROW_ID, ROW_ID, false)] : [];
-    this.widths.fit([...ids, ...heads.map(({ name, text }) => head(COLUMN + name, text, true))]);
-    this.grid.setColumns([
-      { name: '' },
-      ...(this.hasIds ? [{ name: ROW_ID, right: true }] : []),
-      ...heads.map(({ name, type, right, text, sort }) => ({
-        name,
-        right,
-        sort,
-        head: element(
-          'button',
-          {
-            type: 'button',
-            class: 'dlk-df-sort',
-            title: `${type || 'dropped'}; sort, with Shift by this as well`,
-            onclick: event => this.set({ sort: nextSort(this.model.get('sort'), name, event.shiftKey) })
-          },
-          text
-        )
-      }))
-    ]);
-    this.lay();
-    this.grid.draw();
-  }
-
-  private lay(): void {
-    const names = this.model.get('columns').map(([name]) => this.widths.of(COLUMN + name));
-    this.grid.setWidths(['1.2em', ...(this.hasIds ? [this.widths.of(ROW_ID)] : []), ...names]);
-  }
-
-  /** Make columns wider where values, earlier ones included, have no room. */
-  private widen(rows: ChangedRow[]): void {
-    if (!rows.length) return;
-    const longest = (length: (row: ChangedRow) => number) =>
-      rows.reduce((most, row) => (length(row) > length(most) ? row : most));
-    const columns = this.model.get('columns').map(([name, , right], at) => {
-      const cell = longest(row => letters(row.cells[at])).cells[at];
-      return { key: COLUMN + name, content: cellNode(cell), canCut: !right, around: SLACK };
-    });
-    const id = { key: ROW_ID, content: longest(row => row.id.length).id, canCut: false, around: SLACK };
-    if (this.widths.fit(this.hasIds ? [id, ...columns] : columns)) this.lay();
+  private head(name: string, type: string): Head {
+    const sorted = sortedBy(this.model.get('sort'), name);
+    const text = sorted.mark ? `${name} ${sorted.mark}` : name;
+    const content = element(
+      'button',
+      {
+        type: 'button',
+        class: 'dlk-df-sort',
+        title: `${type || 'dropped'}; sort, with Shift by this as well`,
+        onclick: event => this.set({ sort: nextSort(this.model.get('sort'), name, event.shiftKey) })
+      },
+      text
+    );
+    return { text, content, sort: sorted.sort };
   }
 
   private reload(): void {
@@ -261,9 +183,8 @@ class Changes extends Browsing<DiffState> {
     const wide = model.get('wide');
     this.all.textContent = isEvery ? 'Show changed columns' : `Show all ${number.format(wide)} columns`;
     this.all.style.display = isEvery || model.get('columns').length < wide ? '' : 'none';
-    this.setHeads();
     this.life.close();
-    this.grid.reset(passing);
+    this.changed.show(model.get('columns'), model.get('has_row_ids'), passing);
     this.report();
   }
 
