@@ -53,7 +53,7 @@ def _die(step: str) -> None:
 class _Dying:
     """Steps of the reader of a stream."""
 
-    def latestOffset(self, *arguments: Any) -> Any:  # noqa: N802 - Spark's name
+    def latestOffset(self, *arguments: Any) -> Any:
         found = super().latestOffset(*arguments)  # type: ignore[misc]
         _die("offset")
         return found

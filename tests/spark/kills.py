@@ -62,7 +62,7 @@ class Kills:
         self._random = random.Random(self.seed)
         self._process: subprocess.Popen[str] | None = None
         self._rows = 0
-        self._model: dict[int, int] = {k: 0 for k in range(500)}
+        self._model: dict[int, int] = dict.fromkeys(range(500), 0)
         with self._open(self.source, "source") as session:
             session.sql("CREATE TABLE t (i BIGINT); CREATE TABLE c (k BIGINT, n BIGINT)")
         with self._open(self.target, "target") as session:
