@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import sqlalchemy as sa
 from pyspark.sql import SparkSession
 
@@ -26,6 +25,7 @@ from ducklake_lab.datasource.stream import FeedStreamReader, TableStreamReader
 from ducklake_lab.datasource.stream_writer import TableStreamWriter
 from ducklake_lab.session.statements.dml import Dml
 from ducklake_lab.spark import runtime
+from tests.spark.versions import SPARK
 
 #: Steps of a stream: its source plans a batch and reads it, its sink writes, commits, and has committed.
 STREAM_STEPS = ("offset", "plan", "read", "write", "ask", "commit")
@@ -159,7 +159,7 @@ class Work:
 
 def _limits() -> dict[str, str]:
     """Two files in each batch, where this PySpark gives sources limits."""
-    return {} if pyspark.__version__ < "4.2" else {"maxFilesPerTrigger": "2"}
+    return {} if SPARK < (4, 2) else {"maxFilesPerTrigger": "2"}
 
 
 def main(folder: str, source: str, target: str, where: str) -> None:

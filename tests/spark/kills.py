@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 import ducklake_lab as dl
 from tests.spark.killed_work import STATEMENT_STEPS, STREAM_STEPS
+from tests.spark.versions import SPARK
 
 Where = Literal["classic", "connect"]
 Rows = list[tuple[Any, ...]]
@@ -146,8 +147,10 @@ class Kills:
         self._ready()
         for kind in self._kinds():
             if kind != "sql":
-                answer = self._ask(kind)
-                assert answer is None, f"{kind}: {answer}"
+                # before 4.2 a query runs the batch that was planned, or all that came since
+                for _ in range(2 if SPARK < (4, 2) else 1):
+                    answer = self._ask(kind)
+                    assert answer is None, f"{kind}: {answer}"
         self._check(exact=True, where="all")
         if self._random.random() < 0.6:
             self._tidy(self.source, "source")

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pyspark
 import pytest
 
 from tests.spark.kills import Kills, Where
+from tests.spark.versions import writes_streams
 
 
 @pytest.mark.spark
 @pytest.mark.timeout(1500)
 @pytest.mark.sampled(2)
-@pytest.mark.skipif(pyspark.__version__ < "4.1", reason="streams are written from PySpark 4.1 on")
+@writes_streams
 @pytest.mark.parametrize("where", ["classic", "connect"])
 def test_killed_work_is_done_once(
     where: Where, spark_jar: None, new_catalog: Callable[..., str], tmp_path: Path, request: pytest.FixtureRequest

@@ -10,14 +10,14 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import pyspark
 import pytest
 
 from tests.spark import medallion
 from tests.spark.catalogs import SparkLake, spark_lake
 from tests.spark.medallion import Medallion
+from tests.spark.versions import writes_streams
 
-pytestmark = pytest.mark.skipif(pyspark.__version__ < "4.1", reason="streams are written from PySpark 4.1 on")
+pytestmark = writes_streams
 
 #: Numbers of a customer's columns in this test.
 Version = tuple[str, str, Decimal, str]
