@@ -60,15 +60,21 @@ def code(page: Path) -> list[Block]:
 
 
 def is_ours(block: Block) -> bool:
-    """Whether a block is for a shell and calls the command of this package."""
+    """Whether a block is for a shell and calls the command of this package, or that of Spark's pipelines."""
     lines = block.text.splitlines()
-    return block.language == "sh" and all(re.match(r"(echo .* \| )?ducklake-lab ", line) for line in lines)
+    return block.language == "sh" and all(
+        re.match(r"(echo .* \| )?ducklake-lab |spark-pipelines ", line) for line in lines
+    )
 
 
 def as_cell(block: Block) -> str:
     if block.language != "sh":
         return block.text.rstrip()
-    script = f'set -e\nducklake-lab() {{ "{sys.executable}" -m ducklake_lab.cli "$@"; }}\n{block.text}'
+    pipelines = Path(sys.executable).parent / "spark-pipelines"
+    script = (
+        f'set -e\nducklake-lab() {{ "{sys.executable}" -m ducklake_lab.cli "$@"; }}\n'
+        f'spark-pipelines() {{ "{pipelines}" "$@"; }}\n{block.text}'
+    )
     return f"import subprocess\nsubprocess.run(['bash', '-c', {script!r}], check=True)"
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import ducklake_lab as dl
 from tests.spark.catalogs import SparkLake, spark_lake
+from tests.spark.versions import limits_streams, writes_streams
 
 pytestmark = pytest.mark.sampled(4)
 
@@ -45,6 +46,7 @@ def streams(lake: SparkLake, tmp_path: Path) -> Streams:
     return Streams(lake, tmp_path / "checkpoints")
 
 
+@limits_streams
 def test_a_stream_goes_from_table_to_table(lake: SparkLake, streams: Streams) -> None:
     assert streams.run(streams.read(), "copied") == 1
     lake.session.sql("INSERT INTO t VALUES (100, 1)")
@@ -60,6 +62,7 @@ def test_a_stream_goes_from_table_to_table(lake: SparkLake, streams: Streams) ->
     assert lake.reference("SELECT max(author) FROM ducklake_snapshots('l')") == [("Ada",)]
 
 
+@writes_streams
 def test_a_new_table_has_the_defaults_of_the_old_one(lake: SparkLake, streams: Streams) -> None:
     lake.session.sql(
         r"CREATE OR REPLACE TABLE t (i BIGINT DEFAULT 7, s VARCHAR DEFAULT 'a\''b', d DATE DEFAULT '2026-01-02')"
@@ -74,6 +77,7 @@ def test_a_new_table_has_the_defaults_of_the_old_one(lake: SparkLake, streams: S
     ]
 
 
+@writes_streams
 def test_complete_mode_replaces_the_rows(lake: SparkLake, streams: Streams) -> None:
     counts = streams.read().groupBy("k").count()
     streams.run(counts, "counts", "complete")
@@ -82,6 +86,7 @@ def test_complete_mode_replaces_the_rows(lake: SparkLake, streams: Streams) -> N
     assert lake.reference("SELECT k, count FROM counts ORDER BY k") == [(0, 17), (1, 18), (2, 16)]
 
 
+@limits_streams
 def test_triggers_and_batches_of_a_function(lake: SparkLake, streams: Streams) -> None:
     lake.session.sql("INSERT INTO t SELECT range, 7 FROM range(200, 220)")
 
@@ -114,6 +119,7 @@ def test_triggers_and_batches_of_a_function(lake: SparkLake, streams: Streams) -
     check("once", 71)
 
 
+@writes_streams
 def test_what_a_stream_by_name_cannot(lake: SparkLake, streams: Streams, spark: Any) -> None:
     lake.session.sql('CREATE TABLE "a.b" AS SELECT 1 AS i')
     for options, message in (

@@ -13,14 +13,14 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
 import ducklake_lab as dl
 from ducklake_lab.datasource import DuckLakeDataSource
+from tests.spark.versions import SPARK, limits_streams, writes_streams
 
-pytestmark = pytest.mark.sampled(5)
+pytestmark = [pytest.mark.sampled(5), writes_streams]
 
 
 class Pipeline:
@@ -84,6 +84,7 @@ def test_a_batch_is_not_repeated_after_its_snapshot_expired(pipeline: Pipeline, 
     assert pipeline.rows() == (1000, 1000)
 
 
+@limits_streams
 def test_a_planned_batch_is_followed_by_the_rest(pipeline: Pipeline, spark: SparkSession) -> None:
     pipeline.insert(0, 1000)
     pipeline.run(spark)
@@ -94,9 +95,8 @@ def test_a_planned_batch_is_followed_by_the_rest(pipeline: Pipeline, spark: Spar
     assert pipeline.rows() == (7000, 7000)
 
 
+@limits_streams
 def test_limited_batches_and_a_change_feed(pipeline: Pipeline, spark: SparkSession) -> None:
-    if pyspark.__version__ < "4.2":
-        pytest.skip("limits need PySpark 4.2")
     for n in range(3):
         pipeline.insert(1000 * n, 1000 * n + 1000)
     pipeline.run(spark, maxFilesPerTrigger="1")
@@ -139,7 +139,9 @@ def test_a_killed_stream_ends_with_every_row_once(pipeline: Pipeline, request: p
         pipeline.insert(1000 * number, 1000 * number + 1000)
     pipeline.on_target("CREATE TABLE newer (i INTEGER)")
     pipeline.on_target("CALL lake.expire_snapshots(older_than => now() + INTERVAL 1 DAY)")
-    _run(pipeline, "none")
+    # before 4.2 a query runs the batch that was planned, or all that came since
+    for _ in range(2 if SPARK < (4, 2) else 1):
+        _run(pipeline, "none")
     everything = 1000 * len(steps) + 1000
     assert pipeline.rows() == (everything, everything)
 
