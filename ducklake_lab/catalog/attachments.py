@@ -19,12 +19,24 @@ from ducklake_lab.model.entries import (
     SortKey,
     SortSpec,
 )
+from ducklake_lab.model.expectations import PREFIX
 
 
-def comments(connection: sa.Connection, snapshot_id: int) -> dict[int, str | None]:
-    """The comments of tables and views, by id."""
-    query = sa.select(t.tag.c.object_id, t.tag.c.value).where(visible(t.tag, snapshot_id), t.tag.c.key == "comment")
-    return dict(connection.execute(query).all())
+def comments_and_expectations(
+    connection: sa.Connection, snapshot_id: int
+) -> tuple[dict[int, str | None], dict[int, tuple[tuple[str, str], ...]]]:
+    """The comments of tables and views, and the tags that hold expectations, by id; one query for both."""
+    key = t.tag.c.key
+    wanted = sa.or_(key == "comment", key.startswith(PREFIX, autoescape=True))
+    query = sa.select(t.tag.c.object_id, key, t.tag.c.value).where(visible(t.tag, snapshot_id), wanted)
+    comments: dict[int, str | None] = {}
+    expectations: dict[int, dict[str, str]] = defaultdict(dict)
+    for object_id, name, value in connection.execute(query).all():
+        if name == "comment":
+            comments[object_id] = value
+        elif value is not None:
+            expectations[object_id][name] = value
+    return comments, {number: tuple(sorted(tags.items())) for number, tags in expectations.items()}
 
 
 def table_tags(connection: sa.Connection, snapshot_id: int, prefix: str) -> dict[tuple[int, str], str]:

@@ -175,6 +175,7 @@ class Table:
         partition: the keys new files are written by, or None.
         sort: the keys rows are sorted by in new files, or None.
         comment: the table's comment, or None.
+        tags: the tags that hold its expectations, by key; see `model/expectations.py`.
     """
 
     table_id: int
@@ -187,6 +188,7 @@ class Table:
     partition: PartitionSpec | None = None
     sort: SortSpec | None = None
     comment: str | None = None
+    tags: tuple[tuple[str, str], ...] = ()
 
     def column(self, name: str) -> Column | None:
         """The top-level column of that name, without regard to case; None if there is none."""

@@ -166,7 +166,7 @@ class Merging:
         lake = self._lakes.get()
         lake.check_writable()
         with open_branch(lake, name) as (opened, branch), rebased(lake, branch) as (made, rebased_branch):
-            transaction = Transaction(made, restamp=restamped)
+            transaction = Transaction(made, restamp=restamped, checks=self._transactions.checks)
             try:
                 transaction.author = self._transactions.notes.author()
                 merge = BranchMerge(transaction, opened, branch, self._engine, lake)

@@ -202,6 +202,7 @@ def run_preview(transactions: Transactions, engine: SparkEngine, run: Callable[[
             raise UsageError("The transaction only sets options of the lake, which have no preview.")
         if transaction is None or not transaction.has_changes:
             raise UsageError("These statements change nothing, so there is nothing to preview.")
+        transaction.check_expectations()
         return Preview(transactions, transaction, OpenTransaction(transactions, engine).diffs())
     except BaseException:
         if transactions.lakes.in_transaction:

@@ -277,6 +277,18 @@ class Session(Settings, LakeInfo, Branching, ForeignTables, Merging, Reverting):
         """Stops the query in process that another thread runs, which raises an error; does nothing where none runs."""
         self._database.interrupt()
 
+    def check(self, table: str, since: At = None) -> Result:
+        """Checks the expectations of a table and returns one row for each, with violations and the first violating rows.
+
+        Args:
+            since: a snapshot id or time; rows that were there then are not checked, only compared with.
+
+        Raises:
+            CatalogError: an expectation names a column or table that another client dropped.
+        """
+        with self._lakes.working(), self._engine.statement(), self._lakes.statement():
+            return self._statements.checking.check(self._lakes.parse(table), since)
+
     def table(self, name: str, at: At = None) -> TableHandle:
         """Returns a handle for `table`, `schema.table` or `lake.schema.table` at a snapshot id or time."""
         return TableHandle(self._lakes, self._sources, self._engine, name, at)

@@ -59,6 +59,7 @@ from ducklake_lab.sql.operations.entries import (
     SetPartitionedBy,
     SetSortedBy,
 )
+from ducklake_lab.sql.operations.expectations import Check, DropExpectation, Expect
 from ducklake_lab.sql.operations.rows import (
     CopyDatabase,
     CopyFrom,
@@ -81,6 +82,7 @@ __all__ = [
     "Attach",
     "Begin",
     "Call",
+    "Check",
     "Checkpoint",
     "ColumnDef",
     "Comment",
@@ -98,6 +100,7 @@ __all__ = [
     "Describe",
     "Detach",
     "DropColumn",
+    "DropExpectation",
     "DropMacro",
     "DropSchema",
     "DropSecret",
@@ -105,6 +108,7 @@ __all__ = [
     "DropView",
     "EntryStatement",
     "Execute",
+    "Expect",
     "Explain",
     "Insert",
     "InsertLiterals",
