@@ -33,6 +33,8 @@ class Review:
         base_changes: the tables that the lake changed since the branch began.
         conflicts: what both changed, as `merge` would list it; 10,000 at most.
         total: the number of all conflicts.
+        checks: the outcomes of the expectations of these tables on the rows that came on the branch; see
+            `expectations.outcomes`.
     """
 
     branch: Branch
@@ -42,6 +44,7 @@ class Review:
     base_changes: LakeDiff
     conflicts: Sequence[Conflict]
     total: int
+    checks: tuple[Any, ...] = ()
 
     @property
     def schema(self) -> dict[str, tuple[ColumnChange, ...]]:
@@ -80,6 +83,16 @@ class Review:
             "base_changes": self.base_changes.to_dict(),
             "conflicts": [one.to_dict() for one in self.conflicts],
             "conflicts_total": self.total,
+            "checks": [
+                {
+                    "table": one.table,
+                    "expectation": one.expectation.name,
+                    "definition": one.shown,
+                    "violations": one.count,
+                    "first_rows": one.first_text() or None,
+                }
+                for one in self.checks
+            ],
         }
 
     def to_json(self) -> str:
@@ -114,7 +127,8 @@ class Review:
     def __repr__(self) -> str:
         conflicts = f"{self.total:,} conflict{'s' if self.total != 1 else ''}" if self.total else "no conflicts"
         lines = [f"<Review of {self.lake}#{self.branch.name}: {len(self.commits)} snapshots, {conflicts}>"]
-        return "\n".join([*lines, *map(repr, self.tables), *map(str, self.conflicts[:20])])
+        checks = [one.text() for one in self.checks if not one.passed]
+        return "\n".join([*lines, *map(repr, self.tables), *map(str, self.conflicts[:20]), *checks])
 
 
 def review_branch(transaction: Transaction, lake: Lake, branch: Branch, engines: Engines) -> Review:

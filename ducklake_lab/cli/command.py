@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from ducklake_lab.cli import agents, differences, history, indexes, merging, notebooks, page, queries, reverting
+from ducklake_lab.cli import agents, checks, differences, history, indexes, merging, notebooks, page, queries, reverting
 from ducklake_lab.cli.arguments import DONE, FAILED, STOPPED, Commands
 from ducklake_lab.cli.output import read_no_more
 from ducklake_lab.errors import DuckLakeError
@@ -27,6 +27,8 @@ _COMMANDS = (
     merging.add_merge,
     merging.add_rebase,
     history.add_blame,
+    checks.add_check,
+    checks.add_lineage,
     indexes.add_indexes,
     page.add_open,
     agents.add_mcp,

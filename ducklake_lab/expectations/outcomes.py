@@ -45,10 +45,10 @@ class Outcome:
         of = f"of {self.table} by {self.expectation.name}"
         match self.expectation.on:
             case "drop":
-                return f"rows left out {of}"
+                return f"left out {of}"
             case "quarantine":
-                return f"rows in {self.table}_quarantine by {self.expectation.name}"
-        return f"rows {of} violate it"
+                return f"in {self.table}_quarantine by {self.expectation.name}"
+        return f"{'violates' if self.count == 1 else 'violate'} {self.expectation.name} of {self.table}"
 
     def first_text(self) -> str:
         """Returns the first violating rows on one line; why it is violated where no row says it."""

@@ -27,7 +27,9 @@ from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.staged import FILE_ID, ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.transaction.transaction import Transaction
 
-_DID = {"warn": "and are written", "drop": "and are left out", "quarantine": "and are in {quarantine}"}
+#: Frames between a warning and the statement; Python shows the line there.
+_CALLER = 12
+_DID = {"warn": "(written)", "drop": "(left out)", "quarantine": "(now in {quarantine})"}
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,7 @@ class _Settling:
                     spared[key] = replace(before, count=before.count + outcome.count) if before else outcome
         found = [outcome for table, e in self._chosen(spares=False) if (outcome := self._found(table, e)) is not None]
         found += self._referencing()
+        self._transaction.outcomes += spared.values()
         failed = [outcome for outcome in found if outcome.expectation.on != "warn"]
         if failed:
             more = f" And {len(failed) - 1} more expectations are violated." if len(failed) > 1 else ""
@@ -92,8 +95,8 @@ class _Settling:
         outcomes = [*spared.values(), *found]
         for outcome in outcomes:
             did = _DID[outcome.expectation.on].format(quarantine=f"{outcome.table}_quarantine")
-            warnings.warn(f"{outcome.text(did)}.", ExpectationWarning, stacklevel=2)
-        self._transaction.outcomes += outcomes
+            warnings.warn(f"{outcome.text(did)}.", ExpectationWarning, stacklevel=_CALLER)
+        self._transaction.outcomes += found
 
     def _chosen(self, *, spares: bool) -> list[tuple[Table, Expectation]]:
         """The expectations of the changed tables; those by row first, as the others read other rows."""
@@ -349,5 +352,5 @@ def _check_columns(
         if column is not None and after.column_by_id(column_id) is None:
             raise EntryExistsError(
                 f"The column {column.name} of {after.name} is named by the expectation {expectation.name} of {owner.name}; use "
-                f"ALTER TABLE {quote_identifier(owner.name)} DROP EXPECTATION {quote_identifier(expectation.name)} first, or DROP COLUMN … CASCADE."
+                f"ALTER TABLE {quote_identifier(owner.name)} DROP EXPECTATION {quote_identifier(expectation.name)} first."
             )

@@ -17,6 +17,7 @@ from ducklake_lab.model.commit_notes import Merged, Origin, Restored, StatementN
 from ducklake_lab.model.entries import Snapshot, Table
 from ducklake_lab.model.files import WrittenDeletes, WrittenFile
 from ducklake_lab.model.staged import ROW_ID, Compaction, FlushedFile, StagedData, StagedFile, StagedRows
+from ducklake_lab.model.state import CatalogState
 from ducklake_lab.storage import Storage, fault_of, join
 from ducklake_lab.transaction.batches import StreamBatch
 from ducklake_lab.transaction.entry_changes import EntryChanges
@@ -74,7 +75,7 @@ class Transaction(EntryChanges):
         self.outcomes: list[Any] = []
         self.left_out: dict[int, int] = {}
         self._checks = checks
-        self._checked: object = None
+        self._checked: tuple[CatalogState, object, object] | None = None
         self._restamp = restamp
         self._row_id_starts: dict[int, int] = {}
         self._discarded: list[str] = []
@@ -290,16 +291,21 @@ class Transaction(EntryChanges):
         """
         if not self.base.tables.expecting() and not self.state.tables.expecting():
             return
-        if self._checked is not None and self._checked == self._marks():
+        if self._is_checked():
             return
         if self._checks is None:
             raise TransactionError("A table of the lake has expectations, which this client cannot check.")
         self._checks(self)
-        self._checked = self._marks()
+        # with the objects themselves, as other ones may get their ids
+        held = [batch.rows for staged in self.data.values() for batch in staged.rows]
+        self._checked = self.state, self._marks(), held
+
+    def _is_checked(self) -> bool:
+        """Return whether nothing was staged since the last check."""
+        return self._checked is not None and self._checked[0] is self.state and self._checked[1] == self._marks()
 
     def _marks(self) -> object:
-        """Return marks of all staged changes, which differ after any other change."""
-        return self.state, {table_id: staged.marks() for table_id, staged in self.data.items()}
+        return {table_id: staged.marks() for table_id, staged in self.data.items()}
 
     def check_files(self) -> None:
         """Check that each file that the commit names exists with its size.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
@@ -15,6 +16,7 @@ from ducklake_lab.expectations.states import SinceRows, StagedTable, TableRows
 from ducklake_lab.expectations.whole import WholeCheck
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.expectations import Expectation
+from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.names.attached_lakes import NamedEntry
 from ducklake_lab.session.names.read_states import At
 from ducklake_lab.session.names.stored_definitions import resolved
@@ -26,6 +28,17 @@ from ducklake_lab.sql import parse_query, plan_query
 from ducklake_lab.sql.plan import QueryPlan
 from ducklake_lab.sql.planning.planner import without_pivots
 from ducklake_lab.transaction.transaction import Transaction
+
+
+_TEXTS = ("table", "expectation", "definition", "on_violation", "outcome")
+_SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in _TEXTS),
+        ("violations", pa.int64()),
+        ("first_rows", pa.string()),
+        ("snapshot", pa.int64()),
+    ]
+)
 
 
 class Checking:
@@ -43,8 +56,22 @@ class Checking:
     def check(self, entry: NamedEntry, since: At = None) -> Result:
         """Returns the outcome of each expectation of a table: whole, or of the rows since a snapshot.
 
-        Columns: expectation, definition, on_violation, outcome (passed, warned or failed), violations, first_rows, snapshot.
+        Columns: table, expectation, definition, on_violation, outcome (passed, warned or failed), violations, first_rows,
+        snapshot.
         """
+        return self._result(entry.lake, entry.state, self._outcomes(entry, since))
+
+    def check_all(self, since: At = None) -> Result:
+        """Returns the outcomes of all tables of the current lake that have expectations."""
+        lake = self._lakes.get()
+        state = self._lakes.state(lake)
+        outcomes = []
+        for table in state.tables.expecting():
+            entry = NamedEntry(lake, state, state.schema_of(table).name, table.name)
+            outcomes += self._outcomes(entry, since)
+        return self._result(lake, state, outcomes)
+
+    def _outcomes(self, entry: NamedEntry, since: At) -> list[Outcome]:
         lake, state = entry.lake, entry.state
         table = entry.table()
         rows = self._rows(entry, table)
@@ -53,12 +80,14 @@ class Checking:
             earlier = before.tables.get(table.table_id)
             if earlier is not None:
                 rows = SinceRows(lake, state, table, rows.staged, rows.committed, before)
-        outcomes = WholeCheck(
+        return WholeCheck(
             rows,
             self._engine,
             lambda other: self._rows(entry, other),
             lambda one, expectation: self._ask(entry, one, expectation),
         ).run()
+
+    def _result(self, lake: Lake, state: CatalogState, outcomes: Sequence[Outcome]) -> Result:
         info = RunInfo()
         transaction = self._lakes.transaction
         is_open = transaction is not None and transaction.state is state and transaction.has_changes
@@ -116,6 +145,7 @@ class Checking:
 def _table(outcomes: Sequence[Outcome], snapshot_id: int) -> pa.Table:
     rows = [
         {
+            "table": outcome.table,
             "expectation": outcome.expectation.name,
             "definition": outcome.shown,
             "on_violation": outcome.expectation.on,
@@ -126,10 +156,7 @@ def _table(outcomes: Sequence[Outcome], snapshot_id: int) -> pa.Table:
         }
         for outcome in outcomes
     ]
-    texts = ("expectation", "definition", "on_violation", "outcome", "first_rows")
-    fields = ["expectation", "definition", "on_violation", "outcome", "violations", "first_rows", "snapshot"]
-    schema = pa.schema([(name, pa.string() if name in texts else pa.int64()) for name in fields])
-    return pa.Table.from_pylist(rows, schema=schema)
+    return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
 
 def _word(outcome: Outcome) -> str:
