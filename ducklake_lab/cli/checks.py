@@ -18,7 +18,9 @@ def add_check(commands: Commands) -> None:
         "lake.ducklake orders --since 12 --json",
         codes="0 all are fulfilled, or only warn, 1 one is violated",
     )
-    check.add_argument("table", metavar="TABLE", nargs="?", help="table or schema.table; all with expectations if left out")
+    check.add_argument(
+        "table", metavar="TABLE", nargs="?", help="table or schema.table; all with expectations if left out"
+    )
     check.add_argument("--since", metavar="SNAPSHOT", help=f"check only rows that came after {SNAPSHOT}")
     check.set_defaults(optional=("table",))
     add_data_path(check)

@@ -98,7 +98,9 @@ def with_renamed(table: Table, column: Column, new_name: str) -> Table:
             continue
         (old,) = names
         sql = renamed(expectation.sql, old, new_name)
-        columns = tuple((new_name if number == column.column_id else name, number) for name, number in expectation.columns)
+        columns = tuple(
+            (new_name if number == column.column_id else name, number) for name, number in expectation.columns
+        )
         changed = replace(expectation, sql=sql, columns=columns)
         table = replace(table, tags=with_tag(table, changed.key, changed.text()))
     return table
@@ -117,9 +119,13 @@ def _named(table: Table, names: Iterable[str]) -> Named:
 
 def _check_condition(sql: str, columns: Sequence[Column]) -> None:
     """Raises BindError where DuckDB does not take a condition over the columns as one."""
-    empty = pa.schema([column.data_type.field(column.name) for column in columns] or [pa.field("_", pa.int8())]).empty_table()
+    empty = pa.schema(
+        [column.data_type.field(column.name) for column in columns] or [pa.field("_", pa.int8())]
+    ).empty_table()
     found = engine.evaluate(f"SELECT ({stored_condition(sql)}) AS holds FROM given", {"given": empty})
-    if not pa.types.is_boolean(found.schema.field("holds").type) and not pa.types.is_null(found.schema.field("holds").type):
+    if not pa.types.is_boolean(found.schema.field("holds").type) and not pa.types.is_null(
+        found.schema.field("holds").type
+    ):
         raise BindError(f"CHECK ({sql}) is no condition: its type is not BOOLEAN; compare it, e.g. CHECK (… > 0).")
 
 
@@ -149,7 +155,8 @@ def _interval(text: str) -> str:
     """
     try:
         found = engine.evaluate(
-            f"SELECT CAST(i AS VARCHAR) AS t, i > INTERVAL 0 SECOND AS p FROM (SELECT CAST({quote_text(text)} AS INTERVAL) AS i)", {}
+            f"SELECT CAST(i AS VARCHAR) AS t, i > INTERVAL 0 SECOND AS p FROM (SELECT CAST({quote_text(text)} AS INTERVAL) AS i)",
+            {},
         ).to_pylist()[0]
     except DuckLakeError as error:
         raise BindError(f"INTERVAL '{text}' is no length of time; write e.g. INTERVAL '1 day'.") from error

@@ -53,22 +53,22 @@ class Finder:
         self._state = state
         self._rows_of = rows_of
 
-    def find(self, rows: TableRows, expectation: Expectation, *, came: ScanPlan | None = None) -> Found:
+    def find(self, rows: TableRows, expectation: Expectation, *, settled: Rows | None = None) -> Found:
         """Returns the rows that came and violate an expectation by row, by key or by reference.
 
         Args:
-            came: the rows to check; by default those that came.
+            settled: the places of rows that have changed in nothing; of rows with one key, these are the first.
         """
         columns = self.columns(rows.table, expectation)
         names = [name for name, _ in columns]
-        plan = rows.came([column for _, column in columns]) if came is None else came
+        plan = rows.came([column for _, column in columns])
         if not plan.files and plan.inlined is None:
             return Found(0)
         if expectation.is_by_row:
             return self._by_row(Read(plan, names, virtual=True), _condition(expectation, names))
         keyed = Read(plan, [f"k{i}" for i in range(len(names))], virtual=True)
         if expectation.kind == "unique":
-            return self._repeated(rows, [column for _, column in columns], keyed)
+            return self._repeated(rows, [column for _, column in columns], keyed, settled)
         return self._dangling(expectation, [column for _, column in columns], keyed)
 
     def columns(self, table: Table, expectation: Expectation) -> list[tuple[str, Column]]:
@@ -88,8 +88,12 @@ class Finder:
         columns = rows.table.columns
         names = [f"c{i}" for i in range(len(columns))]
         read = Read(rows.came(columns), names, virtual=True)
-        listed = ", ".join([*(f"f.{name}" for name in (PLACE.split(", ") if virtual else ())), *(f"f.{n}" for n in names)])
-        found = self._asking.rows(f"SELECT {listed} FROM rows AS f JOIN bad AS b ON {same_place('f', 'b')} {rest}", read, bad=places)
+        listed = ", ".join(
+            [*(f"f.{name}" for name in (PLACE.split(", ") if virtual else ())), *(f"f.{n}" for n in names)]
+        )
+        found = self._asking.rows(
+            f"SELECT {listed} FROM rows AS f JOIN bad AS b ON {same_place('f', 'b')} {rest}", read, bad=places
+        )
         own = [column.name for column in columns]
         return found.first(len(own) + (4 if virtual else 0), [*(PLACE.split(", ") if virtual else ()), *own])
 
@@ -101,7 +105,7 @@ class Finder:
             return Found(0)
         return Found(count, self._asking.rows(f"SELECT {PLACE} FROM rows WHERE {condition}", read))
 
-    def _repeated(self, rows: TableRows, columns: Sequence[Column], read: Read) -> Found:
+    def _repeated(self, rows: TableRows, columns: Sequence[Column], read: Read, settled: Rows | None) -> Found:
         names, present = read.names, _present(read.names)
         listed = ", ".join(names)
         inside = self._asking.rows(
@@ -113,16 +117,30 @@ class Finder:
         matched = self._looked_up(keys, read, beside) if beside is not None else None
         if matched is None and not is_repeated:
             return Found(0)
+        others: dict[str, Rows] = {} if settled is None else {"settled": settled}
+        source, later = "rows", "0"
+        if settled is not None:
+            named = ", ".join(f"r.{name}" for name in (*PLACE.split(", "), *names))
+            source = (
+                f"(SELECT {named}, CASE WHEN s.{ROW_ID} IS NULL THEN 1 ELSE 0 END AS later "
+                f"FROM rows AS r LEFT JOIN settled AS s ON {same_place('r', 's')}) AS u"
+            )
+            later = "later"
         numbered = (
             f"SELECT {PLACE}, {listed}, row_number() OVER (PARTITION BY {listed} "
-            f"ORDER BY {ROW_ID}, {FILE_ID}, {POSITION}) AS nth FROM rows WHERE {present}"
+            f"ORDER BY {later}, {ROW_ID}, {FILE_ID}, {POSITION}) AS nth FROM {source} WHERE {present}"
         )
         if matched is None:
-            return self._counted(f"SELECT {PLACE} FROM ({numbered}) WHERE nth > 1", read)
+            return self._counted(f"SELECT {PLACE} FROM ({numbered}) WHERE nth > 1", read, **others)
         joined = " AND ".join(f"n.{name} = m.{name}" for name in names)
         places = ", ".join(f"n.{name}" for name in PLACE.split(", "))
         sql = f"SELECT {places} FROM ({numbered}) AS n LEFT JOIN matched AS m ON {joined} WHERE n.nth > 1 OR m.{names[0]} IS NOT NULL"
-        return self._counted(sql, read, matched=matched)
+        return self._counted(sql, read, matched=matched, **others)
+
+    def every(self, rows: TableRows) -> Rows:
+        """Returns the places of all rows that came."""
+        column = rows.table.columns[:1]
+        return self._asking.rows(f"SELECT {PLACE} FROM rows", Read(rows.came(column), ["k0"], virtual=True))
 
     def _dangling(self, expectation: Expectation, columns: Sequence[Column], read: Read) -> Found:
         target, others = self.target_of(expectation)
@@ -145,7 +163,9 @@ class Finder:
         """Returns the referenced table and columns."""
         target = find_target(self._state, expectation)
         if target is None:
-            raise CatalogError(f"The table that the expectation {expectation.name} references was dropped; drop it too.")
+            raise CatalogError(
+                f"The table that the expectation {expectation.name} references was dropped; drop it too."
+            )
         return target, [column for _, column in _existing(target, expectation, expectation.target_columns, target)]
 
     def of_keys(self, rows: TableRows, expectation: Expectation, gone: Rows) -> Found:

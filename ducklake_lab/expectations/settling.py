@@ -16,7 +16,7 @@ from ducklake_lab.engine.placement import Engines
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.engine.staging import stage_written, target_of
 from ducklake_lab.errors import EntryExistsError, ExpectationError, ExpectationWarning, UnsupportedFeatureError
-from ducklake_lab.expectations.asking import PLACE, Asking, Read
+from ducklake_lab.expectations.asking import Asking, Read
 from ducklake_lab.expectations.finding import Finder, Found, find_target, same_place
 from ducklake_lab.expectations.outcomes import FIRST_ROWS, Outcome
 from ducklake_lab.expectations.quarantine import set_aside
@@ -120,7 +120,25 @@ class _Settling:
             if target is not None:
                 self._needs(target)
         found = finder.find(rows, expectation)
-        return self._changed_only(finder, rows, found) if found.count and rows.updates else found
+        if not found.count or found.places is None or not rows.updates:
+            return found
+        same = self._unchanged(finder, rows, found.places)
+        if same is None:
+            return found
+        if expectation.kind == "unique":
+            # a row that did not change keeps its key; the others of that key violate the expectation
+            settled = self._unchanged(finder, rows, self._asking.kept(finder.every(rows)))
+            found = finder.find(rows, expectation, settled=settled)
+            same = settled
+        return self._without(found, same)
+
+    def _without(self, found: Found, same: InMemory | None) -> Found:
+        if same is None or found.places is None:
+            return found
+        listed = ", ".join(f"r.{name}" for name in VIRTUAL_COLUMNS)
+        sql = f"SELECT {listed} FROM rows AS r LEFT JOIN same AS s ON {same_place('r', 's')} WHERE s.{ROW_ID} IS NULL"
+        left = InMemory(found.places.query(sql, same=same).arrow())
+        return Found(left.table.num_rows, left)
 
     def _finder(self) -> Finder:
         state = self._transaction.state
@@ -143,7 +161,7 @@ class _Settling:
     def _answered(self, table: Table, expectation: Expectation) -> Outcome | None:
         if self._ask is None:
             raise UnsupportedFeatureError(
-                f"The expectation {expectation.name} of {table.name} is a query, which format(\"ducklake\") cannot run; "
+                f'The expectation {expectation.name} of {table.name} is a query, which format("ducklake") cannot run; '
                 "write with session.write, or by the lake's catalog in Spark."
             )
         answer = self._ask(self._transaction, table, expectation)
@@ -168,12 +186,11 @@ class _Settling:
     def _title(self, table: Table) -> str:
         return self._transaction.state.qualified_name(table)
 
-    def _changed_only(self, finder: Finder, rows: StagedTable, found: Found) -> Found:
-        """Returns the violating rows without new versions that equal the earlier ones, which change nothing."""
-        assert found.places is not None  # there are some
+    def _unchanged(self, finder: Finder, rows: StagedTable, places: Rows) -> InMemory | None:
+        """Returns the places of new versions of rows that equal the earlier ones, which change nothing; None for none."""
         columns = rows.table.columns
         names = [f"c{i}" for i in range(len(columns))]
-        bad = finder.whole(rows, found.places, virtual=True).first(len(names) + 4, [*VIRTUAL_COLUMNS, *names])
+        bad = finder.whole(rows, places, virtual=True).first(len(names) + 4, [*VIRTUAL_COLUMNS, *names])
         before = Read(rows.earlier(columns), [f"o{i}" for i in range(len(columns))], virtual=True)
         differs = " OR ".join(differs_sql(f"o{i}", f"c{i}", column.data_type) for i, column in enumerate(columns))
         listed = ", ".join(f"b.{name}" for name in VIRTUAL_COLUMNS)
@@ -181,14 +198,10 @@ class _Settling:
             f"SELECT {listed} FROM rows AS o JOIN ids AS i ON o.{ROW_ID} = i.true_id "
             f"JOIN bad AS b ON {same_place('i', 'b')} WHERE NOT ({differs})",
             before,
-            ids=self._true_ids(rows, found.places),
+            ids=self._true_ids(rows, places),
             bad=bad,
         ).arrow()
-        if not same.num_rows:
-            return found
-        sql = f"SELECT {', '.join(f'r.{name}' for name in VIRTUAL_COLUMNS)} FROM rows AS r LEFT JOIN same AS s ON {same_place('r', 's')} WHERE s.{ROW_ID} IS NULL"
-        left = InMemory(found.places.query(sql, same=InMemory(same)).arrow())
-        return Found(left.table.num_rows, left)
+        return InMemory(same) if same.num_rows else None
 
     def _true_ids(self, rows: StagedTable, places: Rows) -> Rows:
         """Returns the places of new versions of rows, with the row ids that they keep as `true_id`."""

@@ -190,9 +190,7 @@ class StagedTable(TableRows):
         found: dict[int, int] = {}
         for numbered, batch in zip(self._numbered, self.staged.rows if self.staged is not None else (), strict=True):
             if batch.updated:
-                ids = zip(
-                    numbered.rows.column(ROW_ID).to_pylist(), batch.rows.column(ROW_ID).to_pylist(), strict=True
-                )
+                ids = zip(numbered.rows.column(ROW_ID).to_pylist(), batch.rows.column(ROW_ID).to_pylist(), strict=True)
                 found.update(ids)
         return found
 
@@ -210,5 +208,3 @@ class StagedTable(TableRows):
             if rest.num_rows:
                 kept.append(replace(batch, rows=rest))
         return kept
-
-

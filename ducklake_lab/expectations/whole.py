@@ -79,7 +79,9 @@ def too_old(lake: Lake, table: Table, snapshot_id: int, interval: str) -> str:
     last = _last_change(lake, table, snapshot_id)
     if last is None:
         return "no snapshot that changed its rows is known"
-    times = pa.table({"t": pa.array([last.snapshot_time], pa.timestamp("us", "UTC")), "n": pa.array([datetime.now(UTC)])})
+    times = pa.table(
+        {"t": pa.array([last.snapshot_time], pa.timestamp("us", "UTC")), "n": pa.array([datetime.now(UTC)])}
+    )
     found = engine.evaluate(
         f"SELECT t + CAST({quote_text(interval)} AS INTERVAL) < n AS old, CAST(n - t AS VARCHAR) AS age FROM times",
         {"times": times},

@@ -43,7 +43,14 @@ class MergedTags:
         return sorted(key for key in keys if self.theirs.get((their_id, key)) != self.base.get((their_id, key)))
 
     def plan(
-        self, transaction: Transaction, theirs: Table, ours: Table, title: str, rules: TableRules, words: Words, unsettled: Unsettled
+        self,
+        transaction: Transaction,
+        theirs: Table,
+        ours: Table,
+        title: str,
+        rules: TableRules,
+        words: Words,
+        unsettled: Unsettled,
     ) -> dict[str, str | None]:
         """Returns the tags that our table gets; notes conflicts that no rule settles."""
         found: dict[str, str | None] = {}

@@ -16,6 +16,7 @@ from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.rows.lives import Lives
 from ducklake_lab.session.rows.result import Result
+from ducklake_lab.session.tracing import dependents
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -103,6 +104,7 @@ class Preview:
         state: `open`, `committed` or `rolled back`.
         snapshot: the committed snapshot; None before the commit.
         checks: the expectations that the changes violate; one of them may refuse the commit.
+        dependents: what depends on columns that the changes drop or rename, one line each.
     """
 
     def __init__(self, transactions: Transactions, transaction: Transaction, diffs: list[Diff]) -> None:
@@ -112,6 +114,7 @@ class Preview:
         self._ended: Literal["committed", "rolled back"] | None = None
         self.diffs = diffs
         self.checks: Sequence[Outcome] = ()
+        self.dependents: Sequence[str] = ()
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -213,6 +216,8 @@ def run_preview(transactions: Transactions, engine: SparkEngine, run: Callable[[
             failed = error.outcomes
         preview = Preview(transactions, transaction, OpenTransaction(transactions, engine).diffs())
         preview.checks = (*transaction.outcomes, *failed)
+        if transaction.state is not transaction.base:
+            preview.dependents = dependents(transaction.lake, transaction.base, transaction.state)
         return preview
     except BaseException:
         if transactions.lakes.in_transaction:

@@ -91,6 +91,39 @@ def traced(lake: Lake, state: CatalogState, learn: Callable[[CatalogState], None
     return graph
 
 
+def dependents(lake: Lake, before: CatalogState, after: CatalogState) -> tuple[str, ...]:
+    """Returns what depends on columns that a change drops or renames; reads no history where there are none."""
+    gone: set[Node] = set()
+    for table_id in before.tables:
+        old, new = before.tables[table_id] if _is_changed(before, after, table_id) else None, after.tables.get(table_id)
+        if old is None:
+            continue
+        names = {column.column_id: column.name for column in new.columns} if new is not None else {}
+        gone |= {
+            Node(table_id, column.column_id) for column in old.columns if names.get(column.column_id) != column.name
+        }
+    if not gone:
+        return ()
+    names_of = _Names(lake.alias)
+    graph = traced(lake, before, names_of.learn)
+    names_of.learn(before)
+    found = []
+    for edge in graph:
+        if edge.source in gone and edge.kind != "rows" and edge.target.entry_id != edge.source.entry_id:
+            row = names_of.row(edge)
+            target = ".".join(str(part) for part in (row["target"], row["target_column"]) if part is not None)
+            found.append(f"{target} depends on {row['source']}.{row['source_column']}, by {row['via']}")
+    return tuple(dict.fromkeys(found))
+
+
+def _is_changed(before: CatalogState, after: CatalogState, table_id: int) -> bool:
+    """Returns whether a table is another one now; makes no table that neither state has made."""
+    made = {table.table_id for table in after.tables.made()}
+    if table_id not in after.tables:
+        return True
+    return table_id in made and after.tables[table_id] != before.tables[table_id]
+
+
 class _Names:
     """Names of entries by id: the present ones, or the last ones of those that are gone."""
 
@@ -151,7 +184,9 @@ def _chosen(lakes: Lakes, state: CatalogState, name: str) -> Callable[[Node], bo
     number = _id(owner)
     if isinstance(owner, View):
         folded = parts[-1].casefold()
-        return lambda node: node.entry_id == number and isinstance(node.column, str) and node.column.casefold() == folded
+        return lambda node: (
+            node.entry_id == number and isinstance(node.column, str) and node.column.casefold() == folded
+        )
     column = owner.column(parts[-1])
     if column is None:
         hint = did_you_mean(parts[-1], [known.name for known in owner.columns])

@@ -105,10 +105,10 @@ class PreviewView(Mounted):
         return head + self._checks() + self._drawn.replace(diff_view.NOT_COMMITTED, self._became()) + more
 
     def _checks(self) -> str:
-        """Returns the expectations that the changes violate; those that refuse the commit say so."""
-        if not self.preview.checks:
+        """Returns what depends on what goes, and the expectations that the changes violate."""
+        lines = [f"<li>{escape(text)}</li>" for text in self.preview.dependents[:LIMIT]]
+        if not self.preview.checks and not lines:
             return ""
-        lines = []
         for outcome in self.preview.checks:
             word = "refuses the commit" if outcome.expectation.on == "fail" else escape(outcome.did)
             first = outcome.first_text()

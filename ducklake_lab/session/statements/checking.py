@@ -29,7 +29,6 @@ from ducklake_lab.sql.plan import QueryPlan
 from ducklake_lab.sql.planning.planner import without_pivots
 from ducklake_lab.transaction.transaction import Transaction
 
-
 _TEXTS = ("table", "expectation", "definition", "on_violation", "outcome")
 _SCHEMA = pa.schema(
     [
@@ -136,7 +135,9 @@ class Checking:
         plan = plan_query(without_pivots(parse_query(sql)), self._sources.names, (entry.lake.alias, entry.schema))
         for source in plan.sources:
             if not isinstance(source.rows, LakeTable) or source.rows.lake is not entry.lake:
-                raise UnsupportedFeatureError(f"{what} reads more than tables of {entry.lake.alias}; that is not supported.")
+                raise UnsupportedFeatureError(
+                    f"{what} reads more than tables of {entry.lake.alias}; that is not supported."
+                )
         if self._sources.columns(plan) is None:
             raise BindError(f"{what} cannot be bound; run the query alone to see why.")
         return plan

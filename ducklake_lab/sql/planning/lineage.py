@@ -101,7 +101,10 @@ def _renamed(found: StatementLineage, names: Sequence[str]) -> StatementLineage:
 def _of_insert(
     operation: Insert, tree: exp.Query, resolver: Resolver, columns: Sequence[str], lake_schema: tuple[str, str] | None
 ) -> StatementLineage:
-    if any(isinstance(column.this, exp.Identifier) and column.name.upper() == "DEFAULT" for column in tree.find_all(exp.Column)):
+    if any(
+        isinstance(column.this, exp.Identifier) and column.name.upper() == "DEFAULT"
+        for column in tree.find_all(exp.Column)
+    ):
         return StatementLineage({}, ())  # VALUES with DEFAULT name no columns
     found = _of_query(tree, resolver, lake_schema)
     if operation.by_name:
@@ -113,11 +116,7 @@ def _of_insert(
 
 def _of_update(operation: Update, resolver: Resolver, lake_schema: tuple[str, str] | None) -> StatementLineage:
     tree = operation.tree
-    items = [
-        exp.alias_(value.copy(), name, quoted=True)
-        for name, value in _assigned(tree.expressions)
-        if not _is_default(value)
-    ]
+    items = [_aliased(value, name) for name, value in _assigned(tree.expressions) if not _is_default(value)]
     select = exp.Select(expressions=items or [exp.Literal.number(1)]).from_(tree.this.copy(), copy=False)
     if tree.args.get("where"):
         select.set("where", tree.args["where"].copy())
@@ -143,6 +142,10 @@ def _assigned(assignments: Sequence[exp.Expr]) -> Iterator[tuple[str, exp.Expr]]
             yield left.name, right
 
 
+def _aliased(value: exp.Expr, name: str) -> exp.Expr:
+    return exp.Alias(this=value.copy(), alias=exp.to_identifier(name, quoted=True))
+
+
 def _is_default(value: exp.Expr) -> bool:
     return isinstance(value, exp.Column | exp.Var) and value.name.upper() == "DEFAULT" and not value.args.get("table")
 
@@ -154,9 +157,10 @@ def _of_merge(
     sources, conditions = dict(own.sources), set(own.conditions)
     flows: dict[str, set[Origin]] = {}
     both = _merge_from(operation, with_target=True)
-    if operation.condition is not None:
+    condition = operation.condition or _same_names(operation)
+    if condition is not None:
         asked = both.copy()
-        asked.set("where", exp.Where(this=operation.condition.copy()))
+        asked.set("where", exp.Where(this=condition.copy()))
         _add(_of_query(_selecting(asked, []), resolver, lake_schema), sources, {}, conditions)
     for clause in operation.clauses:
         if clause.action not in ("update", "insert"):
@@ -167,11 +171,29 @@ def _of_merge(
                 flows.setdefault(_spelled(name, columns), set()).update(flow.origins)
             continue
         base = both if clause.action == "update" else _merge_from(operation, with_target=False)
-        items = [exp.alias_(value.copy(), name, quoted=True) for name, value in _values(clause, columns)]
+        items = [_aliased(value, name) for name, value in _values(clause, columns)]
         if items:
             _add(_of_query(_selecting(base.copy(), items), resolver, lake_schema), sources, flows, conditions)
     return StatementLineage(
         sources, [Flow(name, frozenset(origins)) for name, origins in flows.items()], frozenset(conditions)
+    )
+
+
+def _same_names(operation: Merge) -> exp.Expr | None:
+    """Returns the condition of USING."""
+    source = operation.source.args["from_"].this.alias_or_name
+    target = operation.alias or operation.table.name
+    if not source or not operation.using:
+        return None
+    names = (exp.to_identifier(name, quoted=True) for name in operation.using)
+    return exp.and_(
+        *(
+            exp.EQ(
+                this=exp.Column(this=name, table=exp.to_identifier(target, quoted=True)),
+                expression=exp.Column(this=name.copy(), table=exp.to_identifier(source, quoted=True)),
+            )
+            for name in names
+        )
     )
 
 
@@ -258,9 +280,7 @@ class _Tracer:
             self._item(start.this, relations, merged, ctes)
         for join in node.args.get("joins") or ():
             self._join(join, relations, merged, ctes)
-        found = [
-            (item.alias_or_name, self._value(item, relations, merged, ctes)) for item in node.expressions
-        ]
+        found = [(item.alias_or_name, self._value(item, relations, merged, ctes)) for item in node.expressions]
         for part in ("where", "group", "having", "qualify", "distinct", "order"):
             clause = node.args.get(part)
             if clause is not None:
@@ -333,7 +353,11 @@ class _Tracer:
     ) -> None:
         """Adds an item of FROM, with the joins in it."""
         alias = item.alias_or_name
-        names = [column.name for column in item.args["alias"].columns] if isinstance(item.args.get("alias"), exp.TableAlias) else []
+        names = (
+            [column.name for column in item.args["alias"].columns]
+            if isinstance(item.args.get("alias"), exp.TableAlias)
+            else []
+        )
         if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
             columns = ctes.get(item.name.casefold())
             relation = _Relation(item.name) if columns is None else _Relation(columns=_by_name(_named(columns, names)))

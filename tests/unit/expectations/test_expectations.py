@@ -37,7 +37,8 @@ def test_a_violation_refuses_the_commit_and_shows_counts_and_rows(session: dl.Se
     session.sql("ALTER TABLE t EXPECT positive CHECK (v > 0)")
     before = _snapshot(session)
     with pytest.raises(
-        Refusal, match=r"^2 rows violate positive of main.t, CHECK \(v > 0\): \(id = 1, v = -1, s = a\); .*Nothing was written"
+        Refusal,
+        match=r"^2 rows violate positive of main.t, CHECK \(v > 0\): \(id = 1, v = -1, s = a\); .*Nothing was written",
     ) as caught:
         session.sql("INSERT INTO t VALUES (1, -1, 'a'), (2, 2, 'b'), (3, 0, 'c'), (4, NULL, 'd')")
     (outcome,) = caught.value.outcomes
@@ -47,7 +48,9 @@ def test_a_violation_refuses_the_commit_and_shows_counts_and_rows(session: dl.Se
     with pytest.raises(Refusal):
         session.sql("UPDATE t SET v = -v WHERE id = 2")
     with pytest.raises(Refusal):
-        session.sql("MERGE INTO t USING (SELECT 2 AS id, -5 AS v) AS u ON t.id = u.id WHEN MATCHED THEN UPDATE SET v = u.v")
+        session.sql(
+            "MERGE INTO t USING (SELECT 2 AS id, -5 AS v) AS u ON t.id = u.id WHEN MATCHED THEN UPDATE SET v = u.v"
+        )
     assert _rows(session) == [(2, 2), (4, None)]
 
 
@@ -150,7 +153,7 @@ def test_references(session: dl.Session):
     session.sql("INSERT INTO t VALUES (1, 1, ''), (2, 2, ''), (3, NULL, '')")
     with pytest.raises(Refusal, match="1 row violates known"):
         session.sql("INSERT INTO t VALUES (4, 9, ''), (5, 1, '')")
-    with pytest.raises(Refusal, match="rows of main.p go that they reference"):
+    with pytest.raises(Refusal, match=r"rows of main\.p go that they reference"):
         session.sql("DELETE FROM p WHERE k = 2")
     with pytest.raises(Refusal):
         session.sql("UPDATE p SET k = 20 WHERE k = 2")
@@ -163,7 +166,7 @@ def test_references(session: dl.Session):
         with pytest.raises(dl.EntryExistsError, match="known"):
             session.sql(statement)
     session.sql("ALTER TABLE p RENAME k TO key; ALTER TABLE p RENAME TO parents")
-    with pytest.raises(Refusal, match="main.parents"):
+    with pytest.raises(Refusal, match=r"main\.parents"):
         session.sql("INSERT INTO t VALUES (4, 9, '')")
     session.sql("DROP TABLE t; DROP TABLE parents")
 
@@ -181,7 +184,9 @@ def test_columns_follow_and_stay(session: dl.Session):
 
 def test_queries_and_freshness(session: dl.Session):
     session.sql("ALTER TABLE t EXPECT few QUERY (SELECT s, count(*) AS n FROM t GROUP BY s HAVING count(*) > 2)")
-    session.sql("ALTER TABLE t EXPECT fresh FRESH WITHIN INTERVAL 1 DAY; ALTER TABLE t EXPECT now FRESH WITHIN INTERVAL '1 microsecond'")
+    session.sql(
+        "ALTER TABLE t EXPECT fresh FRESH WITHIN INTERVAL 1 DAY; ALTER TABLE t EXPECT now FRESH WITHIN INTERVAL '1 microsecond'"
+    )
     session.sql("INSERT INTO t VALUES (1, 1, 'a'), (2, 1, 'a')")
     with pytest.raises(Refusal, match=r"1 row violates few .*\(s = a, n = 3\)"):
         session.sql("INSERT INTO t VALUES (3, 1, 'a')")
@@ -219,14 +224,15 @@ def test_every_door(session: dl.Session, tmp_path: Path):
     for number, door in enumerate(doors):
         with pytest.raises(Refusal, match="positive"):
             door()
-            pytest.fail(f"door {number}")
         if session.in_transaction:
             session.sql("ROLLBACK")
         assert _rows(session) == [(7, 7)], number
 
 
 def test_previews_show_what_is_violated(session: dl.Session):
-    session.sql("ALTER TABLE t EXPECT positive CHECK (v > 0); ALTER TABLE t EXPECT small CHECK (v < 9) ON VIOLATION drop")
+    session.sql(
+        "ALTER TABLE t EXPECT positive CHECK (v > 0); ALTER TABLE t EXPECT small CHECK (v < 9) ON VIOLATION drop"
+    )
     preview = session.preview("INSERT INTO t VALUES (1, -1, '<b>'), (2, 10, ''), (3, 3, '')")
     assert [(one.expectation.name, one.count) for one in preview.checks] == [("small", 1), ("positive", 1)]
     assert preview.diffs[0].summary.inserted == 2
@@ -248,7 +254,10 @@ def test_a_check_since_a_snapshot_looks_at_later_rows(session: dl.Session):
     whole = {row[1]: row[5] for row in session.sql("CHECK t").fetchall()}
     later = {row[1]: row[5] for row in session.sql(f"CHECK t SINCE {since}").fetchall()}
     assert whole == {"positive": 2, "one_each": 1} and later == {"positive": 1, "one_each": 1}
-    assert {row[1]: row[5] for row in session.check("t", since=_snapshot(session)).fetchall()} == {"positive": 0, "one_each": 0}
+    assert {row[1]: row[5] for row in session.check("t", since=_snapshot(session)).fetchall()} == {
+        "positive": 0,
+        "one_each": 0,
+    }
     assert [row[0] for row in session.check().fetchall()] == ["main.t", "main.t"]
 
 
@@ -277,11 +286,13 @@ def test_an_unreadable_tag_refuses_writes_and_can_be_dropped(session: dl.Session
 
 def test_hostile_conditions_of_a_catalog_do_not_run(session: dl.Session, tmp_path: Path):
     (tmp_path / "secret").write_text("x")
-    for number, sql in enumerate((
-        f"EXISTS (SELECT 1 FROM read_text('{tmp_path}/secret'))",
-        f"true) UNION ALL SELECT size FROM read_text('{tmp_path}/secret') --",
-        "v > 0; DROP TABLE t",
-    )):
+    for number, sql in enumerate(
+        (
+            f"EXISTS (SELECT 1 FROM read_text('{tmp_path}/secret'))",
+            f"true) UNION ALL SELECT size FROM read_text('{tmp_path}/secret') --",
+            "v > 0; DROP TABLE t",
+        )
+    ):
         with session._transactions.writing(session._lakes.get()) as transaction:
             table = transaction.state.table("main", "t")
             import json
