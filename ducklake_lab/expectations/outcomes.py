@@ -18,7 +18,7 @@ _SHOWN_ROWS, _SHOWN_COLUMNS, _SHOWN_TEXT = 3, 6, 40
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a check found.
+    """Result of a check of one expectation.
 
     Attributes:
         table: the name of the table, with its schema.

@@ -110,7 +110,7 @@ class StateResolver(Resolver):
         """Returns the schema of a name, which may be the lake's.
 
         Raises:
-            EntryNotFoundError: the name is of another lake.
+            EntryNotFoundError: the name belongs to another lake.
         """
         if name.catalog is not None:
             if name.catalog.casefold() in self._aliases:

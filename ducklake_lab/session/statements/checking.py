@@ -25,7 +25,8 @@ from ducklake_lab.session.rows.result import Result, RunInfo
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import parse_query, plan_query
-from ducklake_lab.sql.plan import QueryPlan
+from ducklake_lab.sql.parse.expectations import table_function
+from ducklake_lab.sql.plan import QueryPlan, StoredView
 from ducklake_lab.sql.planning.planner import without_pivots
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -132,11 +133,20 @@ class Checking:
 
     def _plan(self, entry: NamedEntry, sql: str, what: str) -> QueryPlan:
         """Plans a stored query, which may be anybody's: it reads tables of its lake and nothing else."""
-        plan = plan_query(without_pivots(parse_query(sql)), self._sources.names, (entry.lake.alias, entry.schema))
+        query = parse_query(sql)
+        called = table_function(query)
+        if called is not None:
+            raise UnsupportedFeatureError(f"{what} calls {called}(); it may read tables and views of the lake alone.")
+        plan = plan_query(without_pivots(query), self._sources.names, (entry.lake.alias, entry.schema))
         for source in plan.sources:
             if not isinstance(source.rows, LakeTable) or source.rows.lake is not entry.lake:
                 raise UnsupportedFeatureError(
                     f"{what} reads more than tables of {entry.lake.alias}; that is not supported."
+                )
+        for definition, _ in plan.definitions:
+            if not isinstance(definition, StoredView) or table_function(parse_query(definition.sql)) is not None:
+                raise UnsupportedFeatureError(
+                    f"{what} uses {definition.name}, which may read more than tables of the lake."
                 )
         if self._sources.columns(plan) is None:
             raise BindError(f"{what} cannot be bound; run the query alone to see why.")

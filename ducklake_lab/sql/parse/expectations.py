@@ -9,6 +9,7 @@ from functools import lru_cache
 from sqlglot import exp
 from sqlglot.tokens import Token
 
+from ducklake_lab.duckdb.evaluation import stabilities
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.dialect import DuckLakeSql
@@ -17,6 +18,11 @@ from ducklake_lab.sql.parse.statements import parse_query, parse_tokens
 from ducklake_lab.sql.parse.tokens import Cursor, split, syntax_error
 
 _VIOLATIONS: dict[str, object] = {"FAIL": "fail", "WARN": "warn", "DROP": "drop", "QUARANTINE": "quarantine"}
+#: Functions whose values depend on the session.
+_OF_SESSIONS = frozenset(
+    "getvariable getenv current_setting current_schema current_schemas current_catalog current_database current_query "
+    "current_user current_role session_user user txid_current".split()
+)
 _KINDS = "CHECK, NOT NULL, UNIQUE, REFERENCES, FRESH WITHIN or QUERY"
 
 
@@ -136,8 +142,12 @@ def condition(tokens: Sequence[Token], text: str, binder: Binder) -> tuple[str, 
         raise UnsupportedFeatureError(
             "A CHECK with a subquery, an aggregate or a window is not supported, as it depends on other rows; use QUERY (SELECT …)."
         )
-    if any(holder.find_all(exp.Rand, exp.Uuid)):
-        raise UnsupportedFeatureError("A CHECK with random values is not supported; two clients would not agree.")
+    for call in holder.find_all(exp.Anonymous):
+        name = call.name.casefold()
+        if name in _OF_SESSIONS or stabilities().get(name) == "VOLATILE":
+            raise UnsupportedFeatureError(
+                f"A CHECK with {name}() is not supported, as two clients would not agree on it."
+            )
     columns: dict[str, None] = {}
     for column in holder.find_all(exp.Column):
         # `s.field` names a struct
@@ -172,3 +182,11 @@ def check_statement(cursor: Cursor, binder: Binder) -> op.Check | None:
     since = cursor.number() if cursor.take("SINCE") else None
     cursor.finish()
     return op.Check(table, since)
+
+
+def table_function(query: op.Query) -> str | None:
+    """Returns a table function that a query calls, which may read files or have effects; None for a query over names alone."""
+    for table in query.tree.find_all(exp.Table):
+        if not isinstance(table.this, exp.Identifier):
+            return str(table.this.sql(dialect=DuckLakeSql)).partition("(")[0].lower()
+    return None

@@ -38,7 +38,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class StatementLineage:
-    """What a statement reads, and where it goes.
+    """Tables that a statement reads, and the columns that it gives.
 
     Attributes:
         sources: the tables that it reads, by view.

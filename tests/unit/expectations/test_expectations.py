@@ -202,7 +202,7 @@ def test_every_door(session: dl.Session, tmp_path: Path):
 
     def appended() -> None:
         with session.appender("t") as appender:
-            appender.append(1, -1, "x")
+            appender.append((1, -1, "x"))
 
     def in_transaction() -> None:
         with session.transaction():
@@ -266,8 +266,10 @@ def test_definitions_are_part_of_history(session: dl.Session):
     session.sql("ALTER TABLE t EXPECT positive CHECK (v > 0)")
     changed = session.sql(f"SELECT changes FROM snapshots() WHERE snapshot_id = {before + 1}").fetchall()
     assert "altered" in str(changed)
-    session.restore("t", before)
-    session.sql("INSERT INTO t VALUES (1, -1, '')")
+    session.restore("t", before)  # columns and rows; expectations stay, as comments do
+    with pytest.raises(Refusal):
+        session.sql("INSERT INTO t VALUES (1, -1, '')")
+    assert session._lakes.state(session._lakes.get(), before).table("main", "t").tags == ()
     state = session._lakes.state(session._lakes.get(), before + 1)
     assert [key for key, _ in state.table("main", "t").tags] == [f"{PREFIX}positive"]
 
