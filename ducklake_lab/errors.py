@@ -16,6 +16,7 @@
     ├── SnapshotNotFoundError        no such snapshot, or no snapshot at that time
     ├── DataFileError                a data or delete file is missing or unreadable
     ├── ConstraintError              a value breaks NOT NULL or does not fit its type
+    │   └── ExpectationError         rows violate an expectation of their table; knows the counts and the first rows
     ├── TransactionError             misuse of BEGIN/COMMIT/ROLLBACK, or a failed commit
     │   ├── TransactionConflictError another commit changed what this one builds on
     │   ├── CommitUnknownError       it is not known whether the commit landed
@@ -50,6 +51,8 @@ __all__ = [
     "DuckLakeError",
     "EntryExistsError",
     "EntryNotFoundError",
+    "ExpectationError",
+    "ExpectationWarning",
     "JavaNotFoundError",
     "MergeConflictError",
     "RevertConflictError",
@@ -165,6 +168,22 @@ class DataFileError(DuckLakeError):
 
 class ConstraintError(DuckLakeError):
     """A value breaks NOT NULL, or does not fit the type of its column."""
+
+
+class ExpectationError(ConstraintError):
+    """Rows violate an expectation of their table; nothing is written.
+
+    Attributes:
+        outcomes: one for each violated expectation; see `expectations.outcomes.Outcome`.
+    """
+
+    def __init__(self, message: str, outcomes: Sequence[Any] = ()) -> None:
+        super().__init__(message)
+        self.outcomes = tuple(outcomes)
+
+
+class ExpectationWarning(UserWarning):
+    """Rows violate an expectation of their table, and are written, left out or set aside as it says."""
 
 
 class TransactionError(DuckLakeError):

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
 from ducklake_lab.branches.earlier import Entry, entry_of_name, id_of
+from ducklake_lab.catalog.attachments import table_tags
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.engine.facts import facts_of
 from ducklake_lab.engine.on_spark import OnSpark
@@ -15,8 +16,10 @@ from ducklake_lab.engine.rows import Rows
 from ducklake_lab.engine.scans import Scan
 from ducklake_lab.engine.staging import stage_written, target_of
 from ducklake_lab.merging.conflicts import Conflict, Reason, Rules, Unsettled, Words
+from ducklake_lab.merging.tags import OWN
 from ducklake_lab.merging.taking_over import take_over, whole_files
 from ducklake_lab.model.entries import Macro, Schema, Table, View
+from ducklake_lab.model.expectations import PREFIX
 from ducklake_lab.model.quoting import path_title
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.planner import plan_scan
@@ -189,16 +192,22 @@ def bring_table(transaction: Transaction, lake: Lake, theirs: CatalogState, tabl
         lake: the branch, whose entries are `theirs`.
     """
     schema = transaction.state.schema(theirs.schemas[table.schema_id].name)
-    made = transaction.create_table(schema, table.name, table.columns)
+    # expectations know a table by its UUID
+    made = transaction.create_table(schema, table.name, table.columns, table.uuid)
     made = replace(
         made,
         partition=transaction.new_partition(table.partition.fields) if table.partition is not None else None,
         sort=transaction.new_sort(table.sort.keys) if table.sort is not None else None,
         comment=table.comment,
+        tags=table.tags,
     )
     transaction.state = transaction.state.with_table(made)
     with lake.connect() as connection:
         plan = plan_scan(lake, connection, theirs, table)
+        tags = table_tags(connection, theirs.snapshot.snapshot_id, OWN)
+    for (table_id, key), value in tags.items():
+        if table_id == table.table_id and not key.startswith(PREFIX):
+            transaction.set_tag(made, key, value)
     whole = whole_files(lake, table, made, plan, first_new=0, last_shared=0)
     take_over(transaction, made, whole)
     taken = {arrival.file.data_file.data_file_id for arrival in whole}

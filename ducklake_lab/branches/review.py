@@ -73,6 +73,8 @@ class Review:
         total: the number of all conflicts.
         options: options that differ on both sides, which a merge leaves as they are in the lake.
         remarks: comments, approvals and requests for changes, oldest first; the newest 1,000.
+        checks: the outcomes of the expectations of these tables on the rows that came on the branch; see
+            `expectations.outcomes`.
     """
 
     branch: Branch
@@ -88,6 +90,7 @@ class Review:
     _states: tuple[CatalogState, CatalogState] = field(repr=False)
     _remarking: Remarking = field(repr=False)
     _local: Callable[[datetime], datetime] = field(repr=False)
+    checks: tuple[Any, ...] = ()
 
     @property
     def schema(self) -> dict[str, tuple[ColumnChange, ...]]:
@@ -258,6 +261,16 @@ class Review:
             "conflicts_total": self.total,
             "options_left": [one.to_dict() for one in self.options],
             "remarks": [one.to_dict() for one in self.remarks],
+            "checks": [
+                {
+                    "table": one.table,
+                    "expectation": one.expectation.name,
+                    "definition": one.shown,
+                    "violations": one.count,
+                    "first_rows": one.first_text() or None,
+                }
+                for one in self.checks
+            ],
         }
 
     def to_json(self) -> str:
@@ -304,6 +317,7 @@ class Review:
         lines = [f"<Review of {self.lake}#{self.branch.name}: {commits}, {conflicts}{said}>"]
         lines += [*map(repr, self.tables), *map(str, self.conflicts[:20])]
         lines += [f"not merged: {one}" for one in self.options[:20]]
+        lines += [one.text() for one in self.checks if not one.passed]
         return "\n".join([*lines, *(_line(one) for one in self.remarks[-20:])])
 
 

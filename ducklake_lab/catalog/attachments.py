@@ -19,18 +19,30 @@ from ducklake_lab.model.entries import (
     SortKey,
     SortSpec,
 )
+from ducklake_lab.model.expectations import PREFIX
 
 #: Tag of a table whose rows are those of a query: its definition, see `live/definition.py`.
 LIVE = "ducklake_lab.live"
 
 
-def comments(connection: sa.Connection, snapshot_id: int) -> tuple[dict[int, str | None], frozenset[int]]:
-    """The comments of tables and views, by id, and the ids of live tables."""
-    c = t.tag.c
-    query = sa.select(c.object_id, c.key, c.value).where(visible(t.tag, snapshot_id), c.key.in_(("comment", LIVE)))
-    rows = connection.execute(query).all()
-    found = {object_id: value for object_id, key, value in rows if key == "comment"}
-    return found, frozenset(object_id for object_id, key, value in rows if key == LIVE and value is not None)
+def comments_and_tags(
+    connection: sa.Connection, snapshot_id: int
+) -> tuple[dict[int, str | None], frozenset[int], dict[int, tuple[tuple[str, str], ...]]]:
+    """The comments of tables and views, the ids of live tables, and the tags that hold expectations, by id; one query."""
+    key = t.tag.c.key
+    wanted = sa.or_(key.in_(("comment", LIVE)), key.startswith(PREFIX, autoescape=True))
+    query = sa.select(t.tag.c.object_id, key, t.tag.c.value).where(visible(t.tag, snapshot_id), wanted)
+    comments: dict[int, str | None] = {}
+    live: set[int] = set()
+    expectations: dict[int, dict[str, str]] = defaultdict(dict)
+    for object_id, name, value in connection.execute(query).all():
+        if name == "comment":
+            comments[object_id] = value
+        elif value is not None and name == LIVE:
+            live.add(object_id)
+        elif value is not None:
+            expectations[object_id][name] = value
+    return comments, frozenset(live), {number: tuple(sorted(tags.items())) for number, tags in expectations.items()}
 
 
 def tag_of(connection: sa.Connection, snapshot_id: int, table_id: int, key: str) -> tuple[str, int] | None:

@@ -230,7 +230,7 @@ def read_state(connection: sa.Connection, snapshot: Snapshot, connect: Connect) 
     at = snapshot.snapshot_id
     partitions = attachments.partitions(connection, at)
     sorts = attachments.sorts(connection, at)
-    comments, live = attachments.comments(connection, at)
+    comments, live, tags = attachments.comments_and_tags(connection, at)
     column_comments = attachments.view_column_comments(connection, at)
     schemas, hidden = _schemas(connection, at)
     tables = {
@@ -254,6 +254,7 @@ def read_state(connection: sa.Connection, snapshot: Snapshot, connect: Connect) 
             sort=sorts.get(table_id),
             comment=comments.get(table_id),
             is_live=table_id in live,
+            tags=tags.get(table_id, ()),
         )
 
     names = {table_id: (row[0], row[1]) for table_id, row in tables.items()}
@@ -273,7 +274,7 @@ def read_state(connection: sa.Connection, snapshot: Snapshot, connect: Connect) 
         if row["schema_id"] not in hidden
     }
     macros = {i: macro for i, macro in attachments.macros(connection, at).items() if macro.schema_id not in hidden}
-    return CatalogState(snapshot, schemas, Tables(names, make), views, macros)
+    return CatalogState(snapshot, schemas, Tables(names, make, tagged=tags.keys() & names.keys()), views, macros)
 
 
 def _schemas(connection: sa.Connection, at: int) -> tuple[dict[int, Schema], set[int]]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from ducklake_lab.cli import (
     agents,
     autopilot,
+    checks,
     differences,
     doctor,
     history,
@@ -45,6 +46,8 @@ _COMMANDS = (
     history.add_blame,
     autopilot.add_autopilot,
     doctor.add_doctor,
+    checks.add_check,
+    checks.add_lineage,
     indexes.add_indexes,
     page.add_open,
     serving.add_serve,

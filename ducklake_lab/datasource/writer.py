@@ -15,6 +15,7 @@ from ducklake_lab.datasource.preparing import Source, prepare, sources
 from ducklake_lab.datasource.replacing import Replaced
 from ducklake_lab.duckdb.casting import cast_columns
 from ducklake_lab.errors import CommitUnknownError, TransactionConflictError, UsageError
+from ducklake_lab.expectations.settling import settle
 from ducklake_lab.files.deletes import restamped
 from ducklake_lab.files.options import WriteOptions, write_options
 from ducklake_lab.files.partition_overwrite import check_overwritable, overwrite_partitions
@@ -97,7 +98,7 @@ class TableWriting:
     def _commit(self, messages: Sequence[ds.WriterCommitMessage | None], batch: StreamBatch | None) -> None:
         files = files_of(messages)
         with self._target.open(read_only=False) as lake:
-            transaction = Transaction(lake, restamp=restamped)
+            transaction = Transaction(lake, restamp=restamped, checks=settle)
             notes = self._target.writing
             batch = batch or notes.batch
             transaction.author, transaction.message, transaction.extra_info = (

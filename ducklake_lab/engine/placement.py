@@ -182,6 +182,10 @@ class Placing:
         """Returns whether row ids are compared in process; of local files, no other column is read."""
         return self.place(facts).is_here or (not facts.is_fetched and rows <= self.limits.row_ids)
 
+    def looks_up_here(self, facts: Facts) -> bool:
+        """Returns whether a few keys are looked up in process: DuckDB streams the keys of local files, whatever their size."""
+        return self.place(facts).is_here or (self.asked != "spark" and not facts.is_fetched)
+
     def fetches_positions(self, count: int) -> bool:
         """Returns whether positions of deletions are fetched from Spark: a job takes longer than their transfer."""
         return count <= self.limits.deletions

@@ -69,6 +69,12 @@ class HistoryCommands:
             given.query, snapshot_option(given.start), snapshot_option(given.end), given.monotonic
         )
 
+    def _run_check(self, given: argparse.Namespace) -> object:
+        return self._session().check(given.table, since=snapshot_option(given.since))
+
+    def _run_lineage(self, given: argparse.Namespace) -> object:
+        return self._session().lineage(given.name)
+
     def _is_snapshot(self, word: str) -> bool:
         """Whether the first word of a diff names a snapshot, not a table."""
         if not isinstance(named_snapshot(word), str):

@@ -10,6 +10,7 @@ from ducklake_lab.errors import EntryExistsError, UnsupportedFeatureError
 from ducklake_lab.merging.conflicts import Conflict, Reason, Rule, TableRules, Unsettled, Words
 from ducklake_lab.merging.nested import merged_fields
 from ducklake_lab.model.entries import Column, PartitionField, SortKey, Table
+from ducklake_lab.model.expectations import PREFIX
 from ducklake_lab.model.promotion import is_wider
 from ducklake_lab.model.transforms import parse_transform
 from ducklake_lab.transaction.transaction import Transaction
@@ -102,12 +103,25 @@ class Merging:
             schema_id=self._three(theirs.schema_id, base.schema_id, ours.schema_id, "schema"),
             columns=tuple(columns),
             comment=self._three(theirs.comment, base.comment, ours.comment, "comment"),
+            tags=self._tags(dict(theirs.tags), dict(base.tags), dict(ours.tags)),
             partition=ours.partition if partition == partition_fields(ours) else theirs.partition,
             sort=ours.sort if sort == _keys(ours) else theirs.sort,
         )
         self._check_keys(table, partition, ours)
         strict += [column for column in came if not column.nulls_allowed]
         return Definition(table, tuple(gone), tuple(came), tuple(reshaped), tuple(strict))
+
+    def _tags(
+        self, theirs: Mapping[str, str], base: Mapping[str, str], ours: Mapping[str, str]
+    ) -> tuple[tuple[str, str], ...]:
+        """Merge the expectations, each of which is a tag, by name."""
+        merged: dict[str, str] = {}
+        for key in sorted({*theirs, *base, *ours}):
+            part = f"expectation {key.removeprefix(PREFIX)}"
+            value = self._three(theirs.get(key), base.get(key), ours.get(key), part)
+            if value is not None:
+                merged[key] = value
+        return tuple(merged.items())
 
     def _goes(self, base: Column, ours: Column) -> bool:
         """Whether a column that theirs lacks is dropped."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.diff.compute import diff_sides
@@ -17,6 +18,7 @@ from ducklake_lab.merging.definitions import Definition, Filled, Merging, check_
 from ducklake_lab.merging.entries import EntryPlan, plan_entries
 from ducklake_lab.merging.rows import Operations, RowChanges
 from ducklake_lab.merging.sides import Pair, RowIds, Version
+from ducklake_lab.merging.tags import MergedTags
 from ducklake_lab.model.entries import Column, Table, View
 from ducklake_lab.model.quoting import path_title
 from ducklake_lab.model.state import CatalogState
@@ -46,6 +48,7 @@ class _Both:
     theirs: Pair
     definition: Definition
     operations: Operations | None
+    tags: Mapping[str, str | None]
 
 
 @dataclass(slots=True)
@@ -177,7 +180,14 @@ class Merge:
         if self._ids is not None:
             check_types(title, definition.table, (known, ours), self._words)
         operations = changes.find(pair, own, definition, ids, row_ids)
-        self.plan.both.append(_Both(title, changes, pair, definition, operations))
+        tags: Mapping[str, str | None] = {}
+        if row_ids is None:
+            tags = self._tags.plan(transaction, their, ours, title, rules, self._words, self._unsettled)
+        self.plan.both.append(_Both(title, changes, pair, definition, operations, tags))
+
+    @cached_property
+    def _tags(self) -> MergedTags:
+        return MergedTags.read(self._theirs.lake, self._theirs.tip, self._theirs.base)
 
     def _filled(self, changes: RowChanges, theirs: Pair, ours: Pair, known: Table) -> Filled:
         """Count values in columns that the other side dropped.
@@ -254,6 +264,8 @@ class Merge:
         if table != ours:
             table = with_new_keys(transaction, table)
             transaction.replace_table(table)
+        for key, value in both.tags.items():
+            transaction.set_tag(table, key, value)
         if both.operations is not None:
             both.changes.stage(table, both.operations)
         if definition.came and self._ids is None:

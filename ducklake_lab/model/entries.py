@@ -176,6 +176,7 @@ class Table:
         sort: the keys rows are sorted by in new files, or None.
         comment: the table's comment, or None.
         is_live: its rows are those of a query, which REFRESH keeps current.
+        tags: the tags that hold its expectations, by key; see `model/expectations.py`.
     """
 
     table_id: int
@@ -189,6 +190,7 @@ class Table:
     sort: SortSpec | None = None
     comment: str | None = None
     is_live: bool = field(default=False, compare=False)
+    tags: tuple[tuple[str, str], ...] = ()
 
     def column(self, name: str) -> Column | None:
         """The top-level column of that name, without regard to case; None if there is none."""

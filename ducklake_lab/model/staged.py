@@ -133,6 +133,11 @@ class StagedData:
         """Returns whether rows are added or deleted, rather than only kept elsewhere."""
         return bool(self.files or self.rows or self.deletes or self.dropped_files or self.deleted_row_ids)
 
+    def marks(self) -> object:
+        """Return marks of the changes, which differ after any other change."""
+        rows = [id(batch.rows) for batch in self.rows]
+        return [*self.files], rows, dict(self.deletes), set(self.dropped_files), set(self.deleted_row_ids)
+
     def written_paths(self, folder: str) -> list[str]:
         """Paths of all files that were written, data and delete files.
 

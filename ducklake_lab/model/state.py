@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -18,6 +18,7 @@ class Tables(Mapping[int, Table]):
         names: (schema id, name) of each table, by its id.
         make: makes a table of its id.
         changed: tables that are here already, rather than made.
+        tagged: ids of tables that have expectations.
 
     Attributes:
         names: as given; no table is made for them.
@@ -28,8 +29,10 @@ class Tables(Mapping[int, Table]):
         names: Mapping[int, tuple[int, str]] | None = None,
         make: Callable[[int], Table] | None = None,
         changed: Mapping[int, Table] | None = None,
+        tagged: Collection[int] = (),
     ) -> None:
         self.names: Mapping[int, tuple[int, str]] = names or {}
+        self._tagged = tagged
         self._make = make
         self._made: dict[int, Table] = dict(changed or {})
 
@@ -62,13 +65,21 @@ class Tables(Mapping[int, Table]):
         """Return the tables made so far: all that were changed are among them."""
         return (table for table_id, table in self._made.items() if table_id in self.names)
 
+    def expecting(self) -> list[Table]:
+        """Return the tables that have expectations, by id."""
+        if not self._tagged:
+            return []
+        return [table for number in sorted(self._tagged) if number in self.names and (table := self[number]).tags]
+
     def with_table(self, table: Table) -> Tables:
         names = {**self.names, table.table_id: (table.schema_id, table.name)}
-        return Tables(names, self._make, {**self._made, table.table_id: table})
+        tagged = {*self._tagged, table.table_id} if table.tags else self._tagged
+        return Tables(names, self._make, {**self._made, table.table_id: table}, tagged)
 
     def without(self, table_id: int) -> Tables:
         names = {key: value for key, value in self.names.items() if key != table_id}
-        return Tables(names, self._make, {key: value for key, value in self._made.items() if key != table_id})
+        made = {key: value for key, value in self._made.items() if key != table_id}
+        return Tables(names, self._make, made, self._tagged)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 
 import sqlalchemy as sa
 
@@ -20,6 +21,9 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.diff.lake import LakeDiff, diff_open
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import CommitUnknownError, TransactionError, UnsupportedFeatureError, UsageError
+from ducklake_lab.expectations.outcomes import Outcome
+from ducklake_lab.expectations.states import SinceRows, TableRows
+from ducklake_lab.expectations.whole import WholeCheck
 from ducklake_lab.files.deletes import restamped
 from ducklake_lab.merging.conflicts import OnConflict
 from ducklake_lab.model.entries import Snapshot
@@ -185,7 +189,7 @@ class Merging:
         lake = self._lakes.get()
         lake.check_writable()
         with open_branch(lake, name) as (opened, branch), rebased(lake, branch) as (made, rebased_branch):
-            transaction = Transaction(made, restamp=restamped)
+            transaction = Transaction(made, restamp=restamped, checks=self._transactions.checks)
             try:
                 transaction.author = self._transactions.notes.author()
                 merge = BranchMerge(transaction, opened, branch, self._engine, lake)
@@ -216,7 +220,8 @@ class Merging:
             open_branch(lake, name) as (opened, branch),
             self._transactions.trial(lake, is_for_looking=True) as transaction,
         ):
-            return review_branch(transaction, opened, branch, self._engine, self._remarking(lake, branch))
+            found = review_branch(transaction, opened, branch, self._engine, self._remarking(lake, branch))
+            return replace(found, checks=self._checks_of(opened, branch.snapshot_id, found))
 
     def agents(self) -> AgentsWork:
         """Returns the work of agents on branches of the current lake: who committed what, when, with which statement.
@@ -235,6 +240,22 @@ class Merging:
                 return change_remarks(lake, branch, act)
 
         return Remarking(change, self._transactions.notes.author)
+
+    def _checks_of(self, opened: Lake, since: int, review: Review) -> tuple[Outcome, ...]:
+        """Returns the outcomes of expectations on the rows that came on a branch; queries are left to the merge."""
+        with opened.connect() as connection:
+            before, tip = (opened.state(connection, opened.snapshot(connection, at)) for at in (since, None))
+        changed = {one.name for one in review.tables}
+        found: list[Outcome] = []
+        for table in tip.tables.expecting():
+            if tip.qualified_name(table) not in changed:
+                continue
+            rows: TableRows = TableRows(opened, tip, table)
+            if table.table_id in before.tables:
+                rows = SinceRows(opened, tip, table, before=before)
+            check = WholeCheck(rows, self._engine, lambda other: TableRows(opened, tip, other), None)
+            found += check.run()
+        return tuple(found)
 
 
 def _message(branch: Branch, merge: BranchMerge, what: str = "merge") -> str:

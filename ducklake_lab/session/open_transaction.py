@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal
 
@@ -10,11 +10,13 @@ from ducklake_lab.diff.compute import diff_sides
 from ducklake_lab.diff.diff import Diff
 from ducklake_lab.diff.diff_states import Side
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.errors import TransactionError, UsageError, did_you_mean
+from ducklake_lab.errors import ExpectationError, TransactionError, UsageError, did_you_mean
+from ducklake_lab.expectations.outcomes import Outcome
 from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.rows.lives import Lives
 from ducklake_lab.session.rows.result import Result
+from ducklake_lab.session.tracing import dependents
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -101,6 +103,8 @@ class Preview:
         diffs: one for each changed table.
         state: `open`, `committed` or `rolled back`.
         snapshot: the committed snapshot; None before the commit.
+        checks: the expectations that the changes violate; one of them may refuse the commit.
+        dependents: what depends on columns that the changes drop or rename, one line each.
     """
 
     def __init__(self, transactions: Transactions, transaction: Transaction, diffs: list[Diff]) -> None:
@@ -109,6 +113,8 @@ class Preview:
         self._transaction = transaction
         self._ended: Literal["committed", "rolled back"] | None = None
         self.diffs = diffs
+        self.checks: Sequence[Outcome] = ()
+        self.dependents: Sequence[str] = ()
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -161,7 +167,8 @@ class Preview:
             raise TransactionError(f"This change is {self.state} already.")
 
     def __repr__(self) -> str:
-        return f"<Preview, {self.state}: {'; '.join(map(repr, self.diffs)) or 'nothing changed'}>"
+        checks = "".join(f"; {outcome.text()}" for outcome in self.checks)
+        return f"<Preview, {self.state}: {'; '.join(map(repr, self.diffs)) or 'nothing changed'}{checks}>"
 
 
 @contextmanager
@@ -191,6 +198,7 @@ def run_transaction(
 def run_preview(transactions: Transactions, engine: SparkEngine, run: Callable[[], Result]) -> Preview:
     """Runs statements in a transaction and keeps it open; rolls back if they fail."""
     transactions.begin(preview=True)
+    failed: Sequence[Outcome] = ()
     try:
         run()
         transaction = transactions.lakes.transaction
@@ -202,7 +210,15 @@ def run_preview(transactions: Transactions, engine: SparkEngine, run: Callable[[
             raise UsageError("The transaction only sets options of the lake, which have no preview.")
         if transaction is None or not transaction.has_changes:
             raise UsageError("These statements change nothing, so there is nothing to preview.")
-        return Preview(transactions, transaction, OpenTransaction(transactions, engine).diffs())
+        try:
+            transaction.check_expectations()
+        except ExpectationError as error:
+            failed = error.outcomes
+        preview = Preview(transactions, transaction, OpenTransaction(transactions, engine).diffs())
+        preview.checks = (*transaction.outcomes, *failed)
+        if transaction.state is not transaction.base:
+            preview.dependents = dependents(transaction.lake, transaction.base, transaction.state)
+        return preview
     except BaseException:
         if transactions.lakes.in_transaction:
             transactions.rollback()

@@ -49,6 +49,7 @@ from ducklake_lab.session.statements.session_database import placing
 from ducklake_lab.session.statements.several import Several
 from ducklake_lab.session.statements.syntax import check
 from ducklake_lab.session.table import TableHandle
+from ducklake_lab.session.tracing import Tracing
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.session.uploads.form import UploadOptions
 from ducklake_lab.session.uploads.upload import Upload, UploadMode, upload
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
 
 
 @works_on_lakes
-class Session(Settings, LakeInfo, Autopilot, Branching, Doctoring, ForeignTables, Live, Merging, Reverting):
+class Session(Settings, LakeInfo, Autopilot, Branching, Doctoring, ForeignTables, Live, Merging, Reverting, Tracing):
     """A session: attached lakes, and a Spark session that starts when it is needed.
 
     Threads take turns: one at a time runs a statement or a `transaction()` block. All threads share an open BEGIN.
@@ -280,6 +281,20 @@ class Session(Settings, LakeInfo, Autopilot, Branching, Doctoring, ForeignTables
     def interrupt(self) -> None:
         """Stops the query in process that another thread runs, which raises an error; does nothing where none runs."""
         self._database.interrupt()
+
+    def check(self, table: str | None = None, since: At = None) -> Result:
+        """Checks the expectations of a table and returns one row for each, with violations and the first violating rows.
+
+        Args:
+            table: all tables of the current lake that have expectations if left out.
+            since: a snapshot id or time; rows that were there then are not checked, only compared with.
+
+        Raises:
+            CatalogError: an expectation names a column or table that another client dropped.
+        """
+        with self._lakes.working(), self._engine.statement(), self._lakes.statement():
+            checking = self._statements.checking
+            return checking.check_all(since) if table is None else checking.check(self._lakes.parse(table), since)
 
     def table(self, name: str, at: At = None) -> TableHandle:
         """Returns a handle for `table`, `schema.table` or `lake.schema.table` at a snapshot id or time."""

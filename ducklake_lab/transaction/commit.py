@@ -32,7 +32,7 @@ from ducklake_lab.model.changes import parse_changes
 from ducklake_lab.model.entries import LOCAL_ID_START, Snapshot
 from ducklake_lab.model.quoting import path_title, quote_identifier
 from ducklake_lab.transaction import batches
-from ducklake_lab.transaction.conflicts import find_conflict
+from ducklake_lab.transaction.conflicts import find_changed, find_conflict
 from ducklake_lab.transaction.expiry import delete_snapshots
 from ducklake_lab.transaction.nul_bytes import refused_text
 from ducklake_lab.transaction.own_changes import OwnChange, own_changes
@@ -83,11 +83,16 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
         CommitUnknownError: the connection broke while committing.
         DataFileError: a file that was written is not there with its size.
         TransactionError: the retries were used up.
+        ExpectationError: rows violate an expectation of their table that refuses them.
     """
     if not transaction.has_changes:
         _commit_without_snapshot(transaction)
         return None
     _check_commit_message(transaction)
+    transaction.check_expectations()
+    if not transaction.has_changes:  # all rows were left out
+        _commit_without_snapshot(transaction)
+        return None
     transaction.check_files()
     policy = retry or RetryPolicy.of(transaction.lake)
     wait = policy.wait_seconds
@@ -320,9 +325,16 @@ def _check_conflicts(transaction: Transaction, changes: Sequence[OwnChange], con
     same_files = _deleted_from_same_files(transaction, connection, since)
     rows: Sequence[tuple[int, str]] = [(number, text) for number, text in connection.execute(query)]
     for number, text in rows:
+        theirs = parse_changes(text)
+        changed = find_changed(transaction.needed_rows, theirs)
+        if changed is not None:
+            raise TransactionConflictError(
+                f"Transaction conflict: another transaction changed rows of {names[changed]}, which expectations have "
+                f"read, in snapshot {number}. Nothing was written; run the transaction again."
+            )
         conflict = find_conflict(
             ours,
-            parse_changes(text),
+            theirs,
             schema_ids={schema.name: schema.schema_id for schema in base.schemas.values()},
             names=names,
             same_files=same_files and number == rows[-1][0],

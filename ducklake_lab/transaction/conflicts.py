@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from ducklake_lab.model.changes import Change
 from ducklake_lab.model.quoting import path_parts, schema_path
@@ -44,6 +44,9 @@ _BY_ID: dict[str, _Kinds] = {
     "altered_table": {**_DROPPED, **_ALTERED},
     "altered_view": {"altered_view": "altered it", "dropped_view": "dropped it"},
 }
+
+#: Changes of a table that may change which rows it has, or what they mean.
+_CHANGES_ROWS = frozenset({**_DROPPED, **_ALTERED, **_INSERTED, **_DELETED})
 
 _VERBS = {
     "dropped_table": "drop table",
@@ -119,6 +122,13 @@ def find_conflict(
     if same_files:
         return "attempting to delete from a data file, but another transaction has deleted from it"
     return None
+
+
+def find_changed(needed: Collection[int], theirs: Iterable[Change]) -> int | None:
+    """Return the id of a table whose rows or definition another commit changed, of those that are needed; or None."""
+    if not needed:
+        return None
+    return next((int(str(one.value)) for one in theirs if one.value in needed and one.kind in _CHANGES_ROWS), None)
 
 
 def _creates_in(by_kind: dict[str, set[object]], schema: str) -> bool:

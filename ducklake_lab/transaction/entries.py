@@ -112,6 +112,7 @@ class EntryWriter:
         # the following changes concern no file, and so make no new version of the table's schema
         self._write_column_comments(table_id, before, table)
         self._write_comment(table_id, before, table)
+        self._write_tags(table_id, before, table)
         self._write_sort(table_id, before, table)
 
     def _write_name(self, table: Table, table_id: int, *, is_new: bool) -> None:
@@ -211,6 +212,16 @@ class EntryWriter:
             key="comment",
             value=after.comment,
         )
+
+    def _write_tags(self, table_id: int, before: Table | None, after: Table) -> None:
+        """Writes the tags that hold the expectations of a table where they are others than before."""
+        old, new = dict(before.tags if before is not None else ()), dict(after.tags)
+        for key in sorted(key for key in {**old, **new} if old.get(key) != new.get(key)):
+            if key in old:
+                self._metadata.end(t.tag, sa.and_(t.tag.c.object_id == table_id, t.tag.c.key == key))
+            if key in new:
+                begin = self._metadata.snapshot_id
+                self._metadata.insert(t.tag, object_id=table_id, begin_snapshot=begin, key=key, value=new[key])
 
     def _write_column_comments(self, table_id: int, before: Table | None, after: Table) -> None:
         old = {column.column_id: column.comment for column in before.all_columns()} if before is not None else {}

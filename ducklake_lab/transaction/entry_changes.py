@@ -292,4 +292,5 @@ def _is_noted(old: Table, new: Table) -> bool:
         return before is None or replace(before, type=column.type, children=column.children) != column
 
     columns = any(map(is_changed, new.columns))
-    return columns or (old.partition, old.sort, old.comment) != (new.partition, new.sort, new.comment)
+    before, after = ((table.partition, table.sort, table.comment, table.tags) for table in (old, new))
+    return columns or before != after

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,12 +17,15 @@ from ducklake_lab.model.commit_notes import Merged, Origin, Restored, StatementN
 from ducklake_lab.model.entries import Snapshot, Table
 from ducklake_lab.model.files import WrittenDeletes, WrittenFile
 from ducklake_lab.model.staged import ROW_ID, Compaction, FlushedFile, StagedData, StagedFile, StagedRows
+from ducklake_lab.model.state import CatalogState
 from ducklake_lab.storage import Storage, fault_of, join
 from ducklake_lab.transaction.batches import StreamBatch
 from ducklake_lab.transaction.entry_changes import EntryChanges
 
 #: Writes a delete file anew, given its folder, under another id of the snapshot that commits it.
 Restamp = Callable[[WrittenDeletes, str, int], WrittenDeletes]
+#: Checks the expectations of changed tables; may stage that rows are left out. Raises where one refuses the commit.
+Checks = Callable[["Transaction"], None]
 
 
 class Transaction(EntryChanges):
@@ -38,6 +42,9 @@ class Transaction(EntryChanges):
         drops_superseded: it flushes, and takes the empty inlined tables of earlier columns away.
         snapshot: the snapshot it became; None until it is committed, or where it changed nothing.
         is_one_statement: nobody sees new row ids before it is committed; they are counted from 0 until then.
+        needed_rows: ids of committed tables whose rows its commit needs as they are here: expectations read them.
+        outcomes: expectations that its rows violated without refusing the commit; see `expectations.outcomes`.
+        left_out: numbers of rows that expectations left out of the commit, by table id.
     """
 
     def __init__(
@@ -48,6 +55,7 @@ class Transaction(EntryChanges):
         known: CachedCatalog | None = None,
         *,
         is_for_looking: bool = False,
+        checks: Checks | None = None,
     ) -> None:
         super().__init__(lake, base, known, is_for_looking=is_for_looking)
         self.author: str | None = None
@@ -63,6 +71,11 @@ class Transaction(EntryChanges):
         self.snapshot: Snapshot | None = None
         self.is_one_statement = False
         self.is_rolled_back = False
+        self.needed_rows: set[int] = set()
+        self.outcomes: list[Any] = []
+        self.left_out: dict[int, int] = {}
+        self._checks = checks
+        self._checked: tuple[CatalogState, object, object] | None = None
         self._restamp = restamp
         self._row_id_starts: dict[int, int] = {}
         self._discarded: list[str] = []
@@ -267,6 +280,33 @@ class Transaction(EntryChanges):
 
     # End
 
+    def check_expectations(self) -> None:
+        """Check the expectations of the tables it changes, unless these changes were checked.
+
+        Rows may be left out, or set aside in another table: they are staged so.
+
+        Raises:
+            ExpectationError: an expectation refuses the commit.
+            TransactionError: this client cannot check them.
+        """
+        if not self.base.tables.expecting() and not self.state.tables.expecting():
+            return
+        if self._is_checked():
+            return
+        if self._checks is None:
+            raise TransactionError("A table of the lake has expectations, which this client cannot check.")
+        self._checks(self)
+        # with the objects themselves, as other ones may get their ids
+        held = [batch.rows for staged in self.data.values() for batch in staged.rows]
+        self._checked = self.state, self._marks(), held
+
+    def _is_checked(self) -> bool:
+        """Return whether nothing was staged since the last check."""
+        return self._checked is not None and self._checked[0] is self.state and self._checked[1] == self._marks()
+
+    def _marks(self) -> object:
+        return {table_id: staged.marks() for table_id, staged in self.data.items()}
+
     def check_files(self) -> None:
         """Check that each file that the commit names exists with its size.
 
@@ -296,6 +336,7 @@ class Transaction(EntryChanges):
         Storage().discard(self.written_paths())
         self.data.clear()
         self.new_tags.clear()
+        self.outcomes.clear()
         self.expired.clear()
         self.drops_superseded = False
         self._discarded.clear()

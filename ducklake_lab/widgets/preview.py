@@ -102,7 +102,22 @@ class PreviewView(Mounted):
             names = ", ".join(escape(diff.table) for diff in diffs[LIMIT:])
             more = view(f"<p>{counted(len(diffs) - LIMIT, 'more table')}: {names}</p>", label="More tables")
         head = view(f'<p class="dlk-pv-told">{self._told()}</p>', label="Preview")
-        return head + self._drawn.replace(diff_view.NOT_COMMITTED, self._became()) + more
+        return head + self._checks() + self._drawn.replace(diff_view.NOT_COMMITTED, self._became()) + more
+
+    def _checks(self) -> str:
+        """Returns what depends on what goes, and the expectations that the changes violate."""
+        lines = [f"<li>{escape(text)}</li>" for text in self.preview.dependents[:LIMIT]]
+        if not self.preview.checks and not lines:
+            return ""
+        for outcome in self.preview.checks:
+            word = "refuses the commit" if outcome.expectation.on == "fail" else escape(outcome.did)
+            first = outcome.first_text()
+            rows = f"<br><small>{escape(first)}</small>" if first else ""
+            lines.append(
+                f"<li><b>{escape(outcome.expectation.name)}</b> {escape(outcome.shown)}: "
+                f"{counted(outcome.count, 'row')}, {word}{rows}</li>"
+            )
+        return view(f'<ul class="dlk-pv-checks">{"".join(lines)}</ul>', label="Expectations")
 
     def record(self) -> dict[str, Any]:
         return metadata([read for diff in self.preview.diffs for read in diff.reads], wrote=True)

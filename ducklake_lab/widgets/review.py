@@ -54,7 +54,9 @@ _STYLE = """
 
 def render(review: Review) -> str:
     """Returns the whole review as static HTML."""
-    head = _header(review) + _remarks(review) + _options(review) + _commits(review) + _conflicts(review)
+    head = (
+        _header(review) + _remarks(review) + _options(review) + _commits(review) + _conflicts(review) + _checks(review)
+    )
     parts = [view(head, style=_STYLE, label=f"Review of {review.branch.name}")]
     for title, diff in _parts(review):
         parts += [view(f"<h4>{escape(title)}</h4>", label=title), lake_diff.render(diff)]
@@ -83,6 +85,12 @@ def markdown(review: Review) -> str:
     if review.options:
         lines += ["### Options that differ, and are not merged", ""]
         lines += [f"- {_plain(str(one))}" for one in review.options[:_OPTIONS]] + [""]
+    if review.checks:
+        lines += ["| expectation | definition | outcome |", "|---|---|---|"]
+        for one in review.checks:
+            word = "passed" if one.passed else f"{one.count:,} violations"
+            lines.append(f"| {_plain(f'{one.expectation.name} of {one.table}')} | {_plain(one.shown)} | {word} |")
+        lines.append("")
     for title, diff in _parts(review):
         lines += [f"### {title}", ""]
         if diff.is_empty:
@@ -190,6 +198,18 @@ def _conflicts(review: Review) -> str:
     left = review.total - _CONFLICTS
     more = f'<div class="dlk-foot">{counted(left, "more conflict")}</div>' if left > 0 else ""
     return "<h4>Conflicts</h4>" + scroll(table(head, rows), "Conflicts") + more
+
+
+def _checks(review: Review) -> str:
+    if not review.checks:
+        return ""
+    rows = []
+    for one in review.checks:
+        word = "passed" if one.passed else f"{one.count:,} violations"
+        shown = [one.table, one.expectation.name, one.shown, word, one.first_text()]
+        rows.append(f"<tr>{''.join(cell(escape(clip(text, 200)) or NONE, wrap=True) for text in shown)}</tr>")
+    head = tuple(heading(name) for name in ("table", "expectation", "definition", "outcome", "first rows"))
+    return "<h4>Expectations</h4>" + scroll(table(head, rows), "Expectations")
 
 
 def _conflict(one: Conflict) -> str:

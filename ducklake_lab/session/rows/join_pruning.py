@@ -10,14 +10,12 @@ import pyarrow as pa
 
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.engine.in_process import reader as local_reader
-from ducklake_lab.model.moments import Moment, MomentKind
-from ducklake_lab.model.predicates import And, ColumnPath, Comparison, InList, NullTest, Or, Predicate, StartsWith
+from ducklake_lab.engine.key_predicates import of_values
+from ducklake_lab.model.moments import Moment
+from ducklake_lab.model.predicates import And, ColumnPath, InList, NullTest, Or, Predicate, StartsWith
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.sql.plan import JoinKey
-
-#: Most values of a key that a predicate lists; above it, only the minimum and maximum are used.
-MAX_VALUES = 1000
 
 
 def implied(
@@ -50,24 +48,7 @@ def _of_key(key: JoinKey, side: ScanPlan | pa.Table, predicate: Predicate | None
     value = _sql(key.other, names)
     where = f"{value} IS NOT NULL" + (f" AND {condition_sql(predicate, names)}" if predicate is not None else "")
     distinct = engine.evaluate(f"SELECT DISTINCT {value} FROM t WHERE {where} ORDER BY 1", tables).column(0)
-    if len(distinct) <= MAX_VALUES:
-        return InList(key.column, tuple(_values(distinct)))
-    low, high = _values(distinct.take(pa.array([0, len(distinct) - 1])))
-    return And((Comparison(key.column, ">=", low), Comparison(key.column, "<=", high)))
-
-
-def _values(column: pa.ChunkedArray) -> list[object]:
-    """Returns the values of a key in the form that predicates use."""
-    kind: MomentKind | None = None
-    if pa.types.is_date32(column.type):
-        kind = "date"
-    elif pa.types.is_timestamp(column.type):
-        kind = "timestamp"
-    if kind is None:
-        values: list[object] = column.to_pylist()
-        return values
-    numbers = column.cast(pa.int32() if kind == "date" else pa.int64()).to_pylist()
-    return [Moment.counted(number, kind) for number in numbers]
+    return of_values(key.column, distinct)
 
 
 def paths_of(predicate: Predicate | None) -> list[ColumnPath]:

@@ -19,6 +19,7 @@ from ducklake_lab.engine.on_spark import OnSpark
 from ducklake_lab.engine.placement import Placement
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.errors import UsageError
+from ducklake_lab.expectations.outcomes import Outcome
 from ducklake_lab.hooks import hook
 from ducklake_lab.model.reads import EntryRead
 from ducklake_lab.model.types import from_field
@@ -113,6 +114,7 @@ class Result:
         grid: display in notebooks: a grid that first looks like a table (`quiet`), a grid with filters and
             profiles (`open`), or a table (`none`); None follows `%config DuckLakeMagics.grid`.
         time_zone: the time zone of TIMESTAMPTZ values, as Python values and texts.
+        outcomes: of a check, one for each expectation; see `expectations.outcomes`.
 
     Args:
         rows: the rows in any place; None if the statement has none.
@@ -144,6 +146,7 @@ class Result:
         self.text = ""
         self.find_table: Callable[[Result], TableBehind | None] = lambda _: None
         self.grid: Literal["quiet", "open", "none"] | None = None
+        self.outcomes: Sequence[Outcome] = ()
         self.columns: list[str] = list(rows.names) if rows is not None else []
         if rows is not None and types is None:
             types = [kind.sql() for _, kind in rows.columns]

@@ -11,13 +11,8 @@ from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.duckdb import canonical
 from ducklake_lab.duckdb.casting import cast_columns, texts
-from ducklake_lab.errors import (
-    BindError,
-    ConstraintError,
-    EntryExistsError,
-    UnsupportedFeatureError,
-    did_you_mean,
-)
+from ducklake_lab.errors import BindError, ConstraintError, EntryExistsError, UnsupportedFeatureError, did_you_mean
+from ducklake_lab.expectations import defining
 from ducklake_lab.files.partitions import partition_fields
 from ducklake_lab.model import altering
 from ducklake_lab.model.entries import Column, SortKey, Table
@@ -183,6 +178,9 @@ class Ddl:
                 return _add_column(transaction, table, statement)
             case op.DropColumn():
                 names = (*statement.parents, statement.column)
+                dropped = table.column(statement.column) if len(names) == 1 else None
+                if dropped is not None:
+                    table = defining.without_column(table, dropped, cascade=statement.cascade)
                 changed = altering.drop_column(table, names, if_exists=statement.if_column_exists)
                 if changed is not table and len(names) == 1:
                     _check_not_sorted_by(table, statement.column)
@@ -219,6 +217,13 @@ class Ddl:
             case op.SetSortedBy():
                 keys = _sort_keys(table, statement.keys)
                 return replace(table, sort=transaction.new_sort(keys) if keys else None)
+            case op.Expect():
+                target = statement.target
+                return defining.with_expectation(
+                    table, statement, _referenced(transaction, table, target) if target is not None else None
+                )
+            case op.DropExpectation():
+                return defining.without_expectation(table, statement)
             case _:
                 raise UnsupportedFeatureError(f"{type(statement).__name__} is not supported yet.")
 
@@ -237,6 +242,15 @@ def _check_encrypted(transaction: Transaction, table: Table, changed: Table) -> 
                 f"Renaming or dropping fields of {column.name} is not supported in a transaction that wrote encrypted files "
                 f"of {table.name}; commit first."
             )
+
+
+def _referenced(transaction: Transaction, table: Table, name: op.TableName) -> Table:
+    """Returns the table that an expectation references; it is in the same lake."""
+    lake, state = transaction.lake, transaction.state
+    if name.catalog not in (None, lake.alias):
+        raise UnsupportedFeatureError(f"An expectation of {table.name} cannot reference {name.catalog}, another lake.")
+    schema = name.schema if name.schema is not None else state.schema_of(table).name
+    return state.table(schema, name.name)
 
 
 def _add_column(transaction: Transaction, table: Table, statement: op.AddColumn) -> Table:
@@ -261,6 +275,9 @@ def _add_column(transaction: Transaction, table: Table, statement: op.AddColumn)
 def _rename_column(transaction: Transaction, table: Table, statement: op.RenameColumn) -> Table:
     names, keeps = (*statement.parents, statement.column), _keeps_defaults(transaction)
     changed = altering.rename_column(table, names, statement.new_name, keeps_defaults=keeps)
+    column = table.column(statement.column)
+    if column is not None and not statement.parents:
+        changed = defining.with_renamed(changed, column, statement.new_name)
     if table.sort is None or statement.parents:
         return changed
     keys = [

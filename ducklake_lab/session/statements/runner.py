@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -15,10 +16,12 @@ from ducklake_lab.maintenance import checkpoint
 from ducklake_lab.model.quoting import quote_identifier, quoted_path
 from ducklake_lab.session.functions import BlameCall, FeedCall, LifeCall
 from ducklake_lab.session.names.secrets import Secrets
+from ducklake_lab.session.names.stored_definitions import portable
 from ducklake_lab.session.rows import logs
 from ducklake_lab.session.rows.feed import feed_result
 from ducklake_lab.session.rows.result import Result, RunInfo, nothing
 from ducklake_lab.session.rows.sources import Sources
+from ducklake_lab.session.statements.checking import Checking
 from ducklake_lab.session.statements.copy import Copying
 from ducklake_lab.session.statements.copy_database import copy_database
 from ducklake_lab.session.statements.ddl import Ddl
@@ -68,6 +71,8 @@ class Statements:
         self._rows = RowStatements(transactions, sources, engine, database, self._ddl)
         self.live = LiveTables(transactions, sources, engine, self._ddl)
         self._described = Describing(lakes, sources, database)
+        self.checking = Checking(transactions, sources, engine)
+        transactions.checks = self.checking.settle
         self._attach = attach
         self._secrets = secrets
         self._engine = engine
@@ -190,6 +195,8 @@ class Statements:
                 self._checkpoint(operation)
             case op.Call():
                 return self._call(operation)
+            case op.Check():
+                return self.checking.check(self._sources.names.entry(operation.table), operation.since)
             case op.ShowTables():
                 return self._described.show_tables(operation)
             case op.Describe():
@@ -245,6 +252,9 @@ class Statements:
 
     def _alter(self, statement: op.Alteration) -> None:
         entry = self._sources.names.entry(statement.table)
+        if isinstance(statement, op.Expect) and statement.kind == "query":
+            self.checking.check_query(entry, statement.sql)
+            statement = replace(statement, sql=portable(statement.sql, entry.lake.alias))
 
         def has_nulls(column: str) -> bool:
             name = quoted_path(entry.lake.alias, entry.schema, entry.name)

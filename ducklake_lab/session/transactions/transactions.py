@@ -22,7 +22,7 @@ from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.transactions.commit_notes import CommitNotes
 from ducklake_lab.transaction.commit import commit
-from ducklake_lab.transaction.transaction import Transaction
+from ducklake_lab.transaction.transaction import Checks, Transaction
 
 
 class Transactions:
@@ -37,6 +37,7 @@ class Transactions:
         notes: the author, message and statements that commits record.
         committed: snapshots made by the statements of the running text.
         last: the last transaction of a single statement.
+        checks: checks the expectations of changed tables before a commit.
     """
 
     def __init__(self, lakes: Lakes, database: SessionDatabase) -> None:
@@ -47,6 +48,7 @@ class Transactions:
         self.notes = CommitNotes()
         self.committed: list[int] = []
         self.last: Transaction | None = None
+        self.checks: Checks | None = None
         self._known: dict[str, CachedCatalog] = {}
         self._aborted = False
         self._is_preview = False
@@ -212,7 +214,7 @@ class Transactions:
 
     def _begun(self, lake: Lake, *, is_for_looking: bool = False) -> Transaction:
         pin, known = self._reads.pins.get(lake.alias), self._known.get(lake.alias)
-        transaction = Transaction(lake, pin, restamped, known, is_for_looking=is_for_looking)
+        transaction = Transaction(lake, pin, restamped, known, is_for_looking=is_for_looking, checks=self.checks)
         transaction.author = self.notes.author()
         return transaction
 

@@ -59,6 +59,7 @@ from ducklake_lab.sql.operations.entries import (
     SetPartitionedBy,
     SetSortedBy,
 )
+from ducklake_lab.sql.operations.expectations import Check, DropExpectation, Expect
 from ducklake_lab.sql.operations.live import (
     CreateLiveTable,
     DropLiveTable,
@@ -88,6 +89,7 @@ __all__ = [
     "Attach",
     "Begin",
     "Call",
+    "Check",
     "Checkpoint",
     "ColumnDef",
     "Comment",
@@ -106,6 +108,7 @@ __all__ = [
     "Describe",
     "Detach",
     "DropColumn",
+    "DropExpectation",
     "DropLiveTable",
     "DropMacro",
     "DropSchema",
@@ -114,6 +117,7 @@ __all__ = [
     "DropView",
     "EntryStatement",
     "Execute",
+    "Expect",
     "Explain",
     "ExplainRefresh",
     "Insert",

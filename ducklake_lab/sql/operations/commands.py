@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ducklake_lab.sql.operations.clauses import Query, TableName
+from ducklake_lab.sql.operations.expectations import Check
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,4 +154,5 @@ Command = (
     | Prepare
     | Execute
     | Deallocate
+    | Check
 )

@@ -8,6 +8,7 @@ from typing import Literal
 
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.operations.clauses import ColumnDef, MacroOverload, PartitionKey, Query, SortKey, TableName
+from ducklake_lab.sql.operations.expectations import DropExpectation, Expect
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,11 +66,14 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True)
 class DropColumn:
+    """DROP COLUMN; `cascade` drops the expectations that name the column too."""
+
     table: TableName
     column: str
     if_exists: bool = False
     if_column_exists: bool = False
     parents: tuple[str, ...] = ()
+    cascade: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +172,8 @@ Alteration = (
     | SetSortedBy
     | SetOptions
     | ResetOptions
+    | Expect
+    | DropExpectation
 )
 
 

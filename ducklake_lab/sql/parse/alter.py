@@ -13,6 +13,7 @@ from ducklake_lab.model.transforms import TRANSFORMS, Bucket
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.parse.constants import constant
+from ducklake_lab.sql.parse.expectations import drop_expectation, expect
 from ducklake_lab.sql.parse.placeholders import Binder
 from ducklake_lab.sql.parse.statements import data_type, parse_tokens
 from ducklake_lab.sql.parse.tokens import Cursor, as_identifier, syntax_error
@@ -52,14 +53,19 @@ def _alteration(cursor: Cursor, binder: Binder, table: op.TableName, if_exists: 
         return op.RenameColumn(table, old, cursor.name("the new name"), if_exists, tuple(parents))
     if cursor.take("ADD"):
         return _add(cursor, binder, table, if_exists)
+    if cursor.take("EXPECT"):
+        return expect(cursor, binder, table, if_exists)
+    if cursor.at("DROP", "EXPECTATION") and len(cursor.tokens) > cursor.index + 2:
+        cursor.index += 2
+        return drop_expectation(cursor, table, if_exists)
     if cursor.take("DROP"):
         cursor.take("COLUMN")
         if_column_exists = cursor.take("IF", "EXISTS")
         *parents, column = cursor.names("a column")
-        if cursor.take("CASCADE"):
-            raise UnsupportedFeatureError("DROP COLUMN … CASCADE is not supported yet.")
-        cursor.take("RESTRICT")
-        return op.DropColumn(table, column, if_exists, if_column_exists, tuple(parents))
+        cascade = cursor.take("CASCADE")
+        if not cascade:
+            cursor.take("RESTRICT")
+        return op.DropColumn(table, column, if_exists, if_column_exists, tuple(parents), cascade)
     if cursor.take("ALTER"):
         return _alter_column(cursor, binder, table, if_exists)
     words = " ".join(word for word in (cursor.word(n) for n in range(3)) if word.replace(" ", "").isalpha())

@@ -14,6 +14,7 @@ from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.parse.alter import alter_statement
 from ducklake_lab.sql.parse.entries import entry_statement
+from ducklake_lab.sql.parse.expectations import check_statement
 from ducklake_lab.sql.parse.general import operation_of, select_from_values
 from ducklake_lab.sql.parse.literal_insert import read_literal_insert
 from ducklake_lab.sql.parse.live import live_statement
@@ -158,7 +159,7 @@ def _operation(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operati
     cursor = Cursor(text, tokens)
     if is_merge(cursor):
         return read_merge(cursor, binder)
-    readers = (live_statement, own_statement, read_secret, alter_statement, entry_statement)
+    readers = (live_statement, own_statement, read_secret, alter_statement, check_statement, entry_statement)
     own = next((operation for read in readers if (operation := read(cursor, binder)) is not None), None)
     if own is not None:
         return own

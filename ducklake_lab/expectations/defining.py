@@ -1,0 +1,165 @@
+"""Defines and drops expectations of a table; their columns follow the table's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from ducklake_lab.engine.in_process import engine
+from ducklake_lab.errors import BindError, DuckLakeError, EntryExistsError, EntryNotFoundError, did_you_mean
+from ducklake_lab.model.entries import LOCAL_ID_START, Column, Table
+from ducklake_lab.model.expectations import PREFIX, Expectation, Named, expectations_of, with_tag
+from ducklake_lab.model.quoting import quote_identifier, quote_text
+from ducklake_lab.model.types import NUMBERS, DataType
+from ducklake_lab.sql import operations as op
+from ducklake_lab.sql.bind.expansion import renamed
+from ducklake_lab.sql.parse.expectations import stored_condition
+
+#: The catalog keeps names of tags in short texts.
+_LONGEST_NAME = 200
+
+
+def with_expectation(table: Table, statement: op.Expect, target: Table | None) -> Table:
+    """Returns a table with a new expectation; the rows that it has are not checked.
+
+    Args:
+        target: the referenced table.
+
+    Raises:
+        EntryExistsError: it has one of that name.
+        BindError: a column does not exist, or the condition is none.
+    """
+    name = statement.name
+    if not name or len(name) > _LONGEST_NAME:
+        raise BindError(f"The name of an expectation has 1 to {_LONGEST_NAME} characters.")
+    for known in expectations_of(table):
+        if known.name.casefold() == name.casefold():
+            raise EntryExistsError(
+                f"{table.name} has an expectation {known.name} already; use ALTER TABLE {quote_identifier(table.name)} "
+                f"DROP EXPECTATION {quote_identifier(known.name)} first, or choose another name."
+            )
+    columns = _named(table, statement.columns)
+    sql, target_columns = statement.sql, ()
+    if statement.kind == "check":
+        _check_condition(sql, [column for column in table.columns if column.name in dict(columns)])
+    elif statement.kind == "fresh":
+        sql = _interval(sql)
+    found = Expectation(name, statement.kind, statement.on, sql, columns)
+    if target is not None:
+        target_columns = _named(target, statement.target_columns)
+        _check_comparable(table, columns, target, target_columns)
+        target_id = target.table_id if target.table_id < LOCAL_ID_START else 0
+        found = replace(found, target=target.uuid, target_columns=target_columns, target_id=target_id)
+    return replace(table, tags=with_tag(table, found.key, found.text()))
+
+
+def without_expectation(table: Table, statement: op.DropExpectation) -> Table:
+    """Returns a table without an expectation, whose tag need not be readable.
+
+    Raises:
+        EntryNotFoundError: there is none of that name.
+    """
+    names = [key.removeprefix(PREFIX) for key, _ in table.tags]
+    for name in names:
+        if name.casefold() == statement.name.casefold():
+            return replace(table, tags=with_tag(table, PREFIX + name, None))
+    if statement.if_expectation_exists:
+        return table
+    raise EntryNotFoundError(
+        f'{table.name} has no expectation "{statement.name}".{did_you_mean(statement.name, names)}'
+    )
+
+
+def without_column(table: Table, column: Column, *, cascade: bool) -> Table:
+    """Returns a table without the expectations that name a column, which is to be dropped.
+
+    Raises:
+        EntryExistsError: there is one, and it does not go with the column.
+    """
+    for expectation in expectations_of(table):
+        if not any(column_id == column.column_id for _, column_id in expectation.columns):
+            continue
+        if not cascade:
+            raise EntryExistsError(
+                f"The expectation {expectation.name} of {table.name} names {column.name}; use ALTER TABLE "
+                f"{quote_identifier(table.name)} DROP EXPECTATION {quote_identifier(expectation.name)} first, or DROP COLUMN … CASCADE."
+            )
+        table = replace(table, tags=with_tag(table, expectation.key, None))
+    return table
+
+
+def with_renamed(table: Table, column: Column, new_name: str) -> Table:
+    """Returns a table whose conditions name a column as it will be; the ids of the columns stay."""
+    for expectation in expectations_of(table):
+        names = [name for name, column_id in expectation.columns if column_id == column.column_id]
+        if expectation.kind != "check" or not names:
+            continue
+        (old,) = names
+        sql = renamed(expectation.sql, old, new_name)
+        columns = tuple(
+            (new_name if number == column.column_id else name, number) for name, number in expectation.columns
+        )
+        changed = replace(expectation, sql=sql, columns=columns)
+        table = replace(table, tags=with_tag(table, changed.key, changed.text()))
+    return table
+
+
+def _named(table: Table, names: Iterable[str]) -> Named:
+    found: dict[str, int] = {}
+    for name in names:
+        column = table.column(name)
+        if column is None:
+            hint = did_you_mean(name, [known.name for known in table.columns])
+            raise BindError(f'{table.name} has no column "{name}".{hint}')
+        found[column.name] = column.column_id
+    return tuple(found.items())
+
+
+def _check_condition(sql: str, columns: Sequence[Column]) -> None:
+    """Raises BindError where DuckDB does not take a condition over the columns as one."""
+    empty = pa.schema(
+        [column.data_type.field(column.name) for column in columns] or [pa.field("_", pa.int8())]
+    ).empty_table()
+    found = engine.evaluate(f"SELECT ({stored_condition(sql)}) AS holds FROM given", {"given": empty})
+    if not pa.types.is_boolean(found.schema.field("holds").type) and not pa.types.is_null(
+        found.schema.field("holds").type
+    ):
+        raise BindError(f"CHECK ({sql}) is no condition: its type is not BOOLEAN; compare it, e.g. CHECK (… > 0).")
+
+
+def _check_comparable(table: Table, columns: Named, target: Table, others: Named) -> None:
+    for (name, number), (other_name, other_number) in zip(columns, others, strict=True):
+        column, other = table.column_by_id(number), target.column_by_id(other_number)
+        assert column is not None and other is not None  # both were found by name
+        if not _is_comparable(column.data_type, other.data_type):
+            raise BindError(
+                f"{table.name}.{name} is {column.data_type.sql()} and cannot reference {target.name}.{other_name}, which is "
+                f"{other.data_type.sql()}; change the type of one."
+            )
+
+
+def _is_comparable(one: DataType, other: DataType) -> bool:
+    def is_number(kind: DataType) -> bool:
+        return kind.name in NUMBERS or kind.decimal is not None
+
+    return one == other or (is_number(one) and is_number(other))
+
+
+def _interval(text: str) -> str:
+    """Returns the text of a positive length of time.
+
+    Raises:
+        BindError: it is none.
+    """
+    try:
+        found = engine.evaluate(
+            f"SELECT CAST(i AS VARCHAR) AS t, i > INTERVAL 0 SECOND AS p FROM (SELECT CAST({quote_text(text)} AS INTERVAL) AS i)",
+            {},
+        ).to_pylist()[0]
+    except DuckLakeError as error:
+        raise BindError(f"INTERVAL '{text}' is no length of time; write e.g. INTERVAL '1 day'.") from error
+    if not found["p"]:
+        raise BindError(f"INTERVAL '{text}' is not longer than nothing; write e.g. INTERVAL '1 day'.")
+    return text

@@ -1,0 +1,100 @@
+"""Checks a whole table, or the rows since a snapshot, whoever wrote them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from datetime import UTC, datetime
+
+import pyarrow as pa
+
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.reader import read_history
+from ducklake_lab.engine.in_process import engine
+from ducklake_lab.engine.placement import Engines
+from ducklake_lab.expectations.asking import Asking
+from ducklake_lab.expectations.finding import Finder, RowsOf, find_target
+from ducklake_lab.expectations.outcomes import Outcome
+from ducklake_lab.expectations.settling import Answer
+from ducklake_lab.expectations.states import TableRows
+from ducklake_lab.model.changes import parse_changes
+from ducklake_lab.model.entries import SnapshotInfo, Table
+from ducklake_lab.model.expectations import Expectation, expectations_of
+from ducklake_lab.model.quoting import quote_text
+
+#: Changes of rows, rather than of files or definitions.
+_OF_ROWS = frozenset(("inserted_into_table", "inlined_insert", "deleted_from_table", "inlined_delete"))
+
+
+class WholeCheck:
+    """Checks the expectations of a table on rows that it has.
+
+    Args:
+        rows: the table, with the rows to check.
+        rows_of: returns the rows of another table in the same state.
+        ask: runs the query of an expectation; without it, those with a query are left out.
+    """
+
+    def __init__(
+        self,
+        rows: TableRows,
+        engines: Engines | None,
+        rows_of: RowsOf,
+        ask: Callable[[Table, Expectation], Answer] | None,
+    ) -> None:
+        self._rows = rows
+        self._engines = engines
+        self._rows_of = rows_of
+        self._ask = ask
+
+    def run(self) -> list[Outcome]:
+        """Returns an outcome for each expectation, also where no row violates it.
+
+        Raises:
+            CatalogError: an expectation names what was dropped, or is not readable.
+        """
+        with ExitStack() as stack:
+            finder = Finder(Asking(self._engines, stack), self._rows.state, self._rows_of)
+            expectations = expectations_of(self._rows.table)
+            asked = [one for one in expectations if one.kind != "query" or self._ask is not None]
+            return [self._outcome(finder, expectation) for expectation in asked]
+
+    def _outcome(self, finder: Finder, expectation: Expectation) -> Outcome:
+        rows = self._rows
+        target = find_target(rows.state, expectation) if expectation.kind == "references" else None
+        shown = expectation.shown(rows.table, rows.state.qualified_name(target) if target is not None else None)
+        if expectation.kind == "fresh":
+            age = too_old(rows.lake, rows.table, rows.state.snapshot.snapshot_id, expectation.sql)
+            return Outcome(rows.title, expectation, shown, 1 if age else 0, why=age)
+        if expectation.kind == "query" and self._ask is not None:
+            answer = self._ask(rows.table, expectation)
+            return Outcome(rows.title, expectation, shown, answer.count, answer.rows if answer.count else None)
+        found = finder.find(rows, expectation)
+        first = finder.first(rows, found.places) if found.places is not None else None
+        return Outcome(rows.title, expectation, shown, found.count, first)
+
+
+def too_old(lake: Lake, table: Table, snapshot_id: int, interval: str) -> str:
+    """Returns how old the rows of a table are, if that is more than an interval; "" for a fresh table."""
+    last = _last_change(lake, table, snapshot_id)
+    if last is None:
+        return "no snapshot that changed its rows is known"
+    times = pa.table(
+        {"t": pa.array([last.snapshot_time], pa.timestamp("us", "UTC")), "n": pa.array([datetime.now(UTC)])}
+    )
+    found = engine.evaluate(
+        f"SELECT t + CAST({quote_text(interval)} AS INTERVAL) < n AS old, CAST(n - t AS VARCHAR) AS age FROM times",
+        {"times": times},
+    ).to_pylist()[0]
+    if not found["old"]:
+        return ""
+    return f"its rows changed last in snapshot {last.snapshot_id}, {found['age'].split('.')[0]} ago"
+
+
+def _last_change(lake: Lake, table: Table, snapshot_id: int) -> SnapshotInfo | None:
+    with lake.connect() as connection:
+        for info in reversed(read_history(connection, between=(0, snapshot_id))):
+            changes = parse_changes(info.changes_made)
+            if any(change.value == table.table_id and change.kind in _OF_ROWS for change in changes):
+                return info
+    return None

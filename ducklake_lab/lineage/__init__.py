@@ -1,0 +1,1 @@
+"""Lineage: which columns come from which, by views and by the statements that commits note."""

@@ -1,0 +1,67 @@
+"""Tags of tables that only this product reads, merged three ways by key; expectations are part of the definition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ducklake_lab.catalog.attachments import table_tags
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.merging.conflicts import Conflict, Reason, TableRules, Unsettled, Words
+from ducklake_lab.model.entries import Table
+from ducklake_lab.model.expectations import PREFIX
+from ducklake_lab.model.state import CatalogState
+from ducklake_lab.transaction.transaction import Transaction
+
+#: Keys of the product begin so.
+OWN = "ducklake_lab."
+_Tags = Mapping[tuple[int, str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class MergedTags:
+    """The tags of a merge, as theirs has them, and as both sides began.
+
+    Attributes:
+        theirs, base: by table id and key.
+    """
+
+    theirs: _Tags
+    base: _Tags
+
+    @classmethod
+    def read(cls, lake: Lake, tip: CatalogState, base: CatalogState) -> MergedTags:
+        """Reads the tags of two states of theirs."""
+        with lake.connect() as connection:
+            found = [table_tags(connection, state.snapshot.snapshot_id, OWN) for state in (tip, base)]
+        theirs, began = ({key: value for key, value in tags.items() if not key[1].startswith(PREFIX)} for tags in found)
+        return cls(theirs, began)
+
+    def changed(self, their_id: int) -> list[str]:
+        """Returns the keys that theirs changed for a table."""
+        keys = {key for number, key in (*self.theirs, *self.base) if number == their_id}
+        return sorted(key for key in keys if self.theirs.get((their_id, key)) != self.base.get((their_id, key)))
+
+    def plan(
+        self,
+        transaction: Transaction,
+        theirs: Table,
+        ours: Table,
+        title: str,
+        rules: TableRules,
+        words: Words,
+        unsettled: Unsettled,
+    ) -> dict[str, str | None]:
+        """Returns the tags that our table gets; notes conflicts that no rule settles."""
+        found: dict[str, str | None] = {}
+        for key in self.changed(theirs.table_id):
+            place = theirs.table_id, key
+            their, old, our = self.theirs.get(place), self.base.get(place), transaction.tag(ours, key)
+            if our == their:
+                continue
+            if our != old and rules.whole is None:
+                reason = words.reason(Reason.DEFINITION, f"tag {key}")
+                unsettled.add(Conflict(title, None, None, old, our, their, reason))
+            if our == old or rules.whole == "theirs":
+                found[key] = their
+        return found

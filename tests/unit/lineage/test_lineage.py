@@ -1,0 +1,97 @@
+"""Lineage of a lake: views, statements that commits note, names that change, and what cannot be known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import ducklake_lab as dl
+
+
+@pytest.fixture
+def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session]:
+    with dl.connect(lake_uri(), data_path=f"{tmp_path}/data", alias="lake", engine="duckdb") as made:
+        made._transactions.notes.context = dict  # commits note their statements, as in a notebook
+        made.sql("CREATE TABLE orders (id INTEGER, customer INTEGER, amount DECIMAL(10, 2))")
+        made.sql("CREATE TABLE customers (id INTEGER, name VARCHAR)")
+        made.sql("INSERT INTO orders VALUES (1, 1, 5); INSERT INTO customers VALUES (1, 'a')")
+        yield made
+
+
+def _edges(session: dl.Session, name: str | None, kind: str = "value") -> set[tuple[object, ...]]:
+    rows = session.lineage(name).fetchall()
+    return {(row[0], row[1], f"{row[2]}.{row[3]}", f"{row[4]}.{row[5]}") for row in rows if row[6] == kind}
+
+
+def test_a_column_is_followed_both_ways(session: dl.Session):
+    session.sql("CREATE VIEW big AS SELECT customer, amount * 2 AS double FROM orders WHERE id > 0")
+    session.sql(
+        "CREATE TABLE daily AS SELECT name, sum(double) AS total FROM big JOIN customers ON customer = id GROUP BY ALL"
+    )
+    session.sql("CREATE TABLE report AS SELECT total + 1 AS more FROM lake.daily")
+    assert _edges(session, "orders.amount") == {
+        ("downstream", 1, "main.orders.amount", "main.big.double"),
+        ("downstream", 2, "main.big.double", "main.daily.total"),
+        ("downstream", 3, "main.daily.total", "main.report.more"),
+    }
+    assert _edges(session, "report.more") == {
+        ("upstream", 1, "main.daily.total", "main.report.more"),
+        ("upstream", 2, "main.big.double", "main.daily.total"),
+        ("upstream", 3, "main.orders.amount", "main.big.double"),
+    }
+    assert ("downstream", 1, "main.orders.id", "main.big.None") in _edges(session, "orders.id", "condition")
+    assert _edges(session, "customers.id") == set()
+    session.sql("ALTER TABLE daily RENAME total TO sums; ALTER TABLE report RENAME TO summary")
+    assert ("downstream", 3, "main.daily.sums", "main.summary.more") in _edges(session, "orders.amount")
+
+
+def test_statements_are_traced_where_they_are_certain(session: dl.Session):
+    session.sql("CREATE TABLE t (i INTEGER, v DECIMAL(10, 2)); INSERT INTO t SELECT id, amount FROM orders")
+    session.sql("UPDATE t SET v = v + c.id FROM customers AS c WHERE c.id = t.i")
+    session.sql("MERGE INTO t USING orders ON t.i = orders.id WHEN MATCHED THEN UPDATE SET i = orders.customer")
+    found = {edge[2:] for edge in _edges(session, None)}
+    assert found == {
+        ("main.orders.id", "main.t.i"),
+        ("main.orders.amount", "main.t.v"),
+        ("main.t.v", "main.t.v"),
+        ("main.customers.id", "main.t.v"),
+        ("main.orders.customer", "main.t.i"),
+    }
+    session.sql("CREATE SCHEMA other; CREATE TABLE other.orders (id INTEGER, amount INTEGER)")
+    session.sql("USE lake.other; INSERT INTO orders SELECT 1, 2 FROM lake.main.customers; USE lake.main")
+    assert {edge[2:] for edge in _edges(session, None)} == found  # its table is read, and no column
+    session.sql("INSERT INTO t SELECT i, i FROM range(3) AS r(i)")
+    assert {edge[2:] for edge in _edges(session, None)} == found
+    assert any(
+        row[2] == "main.customers" and row[4] == "other.orders" for row in session.lineage("customers").fetchall()
+    )
+
+
+def test_without_notes_and_with_dropped_tables(session: dl.Session):
+    session.sql("CREATE TABLE kept AS SELECT amount AS v FROM orders; DROP TABLE orders")
+    assert _edges(session, "kept.v") == {("upstream", 1, "main.orders (dropped).amount (dropped)", "main.kept.v")}
+    session._transactions.notes.context = None
+    session.sql("CREATE TABLE unnoted AS SELECT name FROM customers")
+    assert _edges(session, "unnoted") == set()
+    for name, error in {
+        "nope": dl.EntryNotFoundError,
+        "kept.w": dl.EntryNotFoundError,
+        "a.b.c.d": dl.DuckLakeError,
+    }.items():
+        with pytest.raises(error):
+            session.lineage(name)
+
+
+def test_previews_name_what_depends_on_what_goes(session: dl.Session):
+    session.sql("CREATE VIEW big AS SELECT amount * 2 AS double FROM orders")
+    preview = session.preview("ALTER TABLE orders DROP COLUMN amount")
+    assert preview.dependents == ("main.big.double depends on main.orders.amount, by CREATE VIEW",)
+    preview.rollback()
+    preview = session.preview("ALTER TABLE orders DROP COLUMN customer")
+    assert preview.dependents == ()
+    preview.rollback()
+    preview = session.preview("DROP TABLE orders")
+    assert preview.dependents == ("main.big.double depends on main.orders.amount, by CREATE VIEW",)
+    preview.rollback()
