@@ -16,7 +16,7 @@ from ducklake_lab.engine.rows import Rows
 from ducklake_lab.engine.scans import Scan
 from ducklake_lab.engine.staging import stage_written, target_of
 from ducklake_lab.merging.conflicts import Conflict, Reason, Rules, Unsettled, Words
-from ducklake_lab.merging.tags import OWN
+from ducklake_lab.merging.tags import OWN, arriving
 from ducklake_lab.merging.taking_over import take_over, whole_files
 from ducklake_lab.model.entries import Macro, Schema, Table, View
 from ducklake_lab.model.expectations import PREFIX
@@ -207,7 +207,7 @@ def bring_table(transaction: Transaction, lake: Lake, theirs: CatalogState, tabl
         tags = table_tags(connection, theirs.snapshot.snapshot_id, OWN)
     for (table_id, key), value in tags.items():
         if table_id == table.table_id and not key.startswith(PREFIX):
-            transaction.set_tag(made, key, value)
+            transaction.set_tag(made, key, arriving(key, value))
     whole = whole_files(lake, table, made, plan, first_new=0, last_shared=0)
     take_over(transaction, made, whole)
     taken = {arrival.file.data_file.data_file_id for arrival in whole}

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ducklake_lab.catalog.attachments import table_tags
+from ducklake_lab.catalog.attachments import LIVE, table_tags
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.merging.conflicts import Conflict, Reason, TableRules, Unsettled, Words
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.expectations import PREFIX
+from ducklake_lab.model.live import moved_definition
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.transaction.transaction import Transaction
 
 #: Keys of the product begin so.
 OWN = "ducklake_lab."
 _Tags = Mapping[tuple[int, str], str]
+
+
+def arriving(key: str, value: str | None) -> str | None:
+    """Return a tag as a table gets it that comes from another history."""
+    return moved_definition(value) if key == LIVE and value is not None else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +62,11 @@ class MergedTags:
         found: dict[str, str | None] = {}
         for key in self.changed(theirs.table_id):
             place = theirs.table_id, key
-            their, old, our = self.theirs.get(place), self.base.get(place), transaction.tag(ours, key)
+            now = transaction.tag(ours, key)
+            their, old, our = (arriving(key, value) for value in (self.theirs.get(place), self.base.get(place), now))
             if our == their:
+                if now != their:
+                    found[key] = their
                 continue
             if our != old and rules.whole is None:
                 reason = words.reason(Reason.DEFINITION, f"tag {key}")
