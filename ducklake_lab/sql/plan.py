@@ -140,6 +140,7 @@ class Resolver(Protocol):
 
     def settings(self) -> Settings:
         """Returns the settings that change the meaning of a query, if not default; always the time zone."""
+        return (("TimeZone", "UTC"),)
 
     def macros(self, lake_schema: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
         """Returns the macros that need no qualifier, by kind and folded name.
