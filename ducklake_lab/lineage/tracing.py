@@ -96,12 +96,20 @@ class StateResolver(Resolver):
     def _traced(self, view: View) -> StatementLineage | None:
         if view.dialect.casefold() != "duckdb":
             return None
+        return self.of_query(view.name, view.sql, self._state.schema_of(view).name, view.column_names)
+
+    def of_query(self, name: str, sql: str, schema: str, columns: Sequence[str] = ()) -> StatementLineage | None:
+        """Returns the lineage of a stored query; None where it cannot be traced.
+
+        Args:
+            name: of the entry that it defines.
+            schema: the schema in which unqualified names are looked up.
+            columns: names of its columns; its own by default.
+        """
         quoted = quote_identifier(self._alias) + "."
-        sql = _CATALOG.sub(lambda match: match[1] or quoted, view.sql)
-        schema = self._state.schema_of(view).name
+        text = _CATALOG.sub(lambda match: match[1] or quoted, sql)
         try:
-            query = parse_query(sql)
-            made = op.CreateView(op.TableName(None, None, view.name), sql, query, view.column_names)
+            made = op.CreateView(op.TableName(None, None, name), text, parse_query(text), tuple(columns))
             return lineage_of(made, self, (), (self._alias, schema))
         except (DuckLakeError, RecursionError):
             return None  # it can be read, or not, elsewhere; its lineage is not known
@@ -131,6 +139,21 @@ def edges_of_views(state: CatalogState, alias: str) -> Iterator[Edge]:
         if found is not None:
             targets = [Node(view.view_id, flow.name) for flow in found.flows]
             yield from _edges(found, targets, Node(view.view_id), "CREATE VIEW", None)
+
+
+def edges_of_live(state: CatalogState, alias: str, definitions: Mapping[int, tuple[str, str]]) -> Iterator[Edge]:
+    """Yields the edges of all live tables of a state.
+
+    Args:
+        definitions: the query of each, and the schema of its names, by table id.
+    """
+    resolver = StateResolver(state, alias)
+    for table_id, (sql, schema) in definitions.items():
+        table = state.tables[table_id]
+        found = resolver.of_query(table.name, sql, schema, [column.name for column in table.columns])
+        if found is not None and len(found.flows) == len(table.columns):
+            targets = [Node(table_id, column.column_id) for column in table.columns]
+            yield from _edges(found, targets, Node(table_id), "CREATE LIVE TABLE", None)
 
 
 def edges_of_statement(noted: Noted, before: CatalogState, after: CatalogState, alias: str) -> list[Edge]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 import pyarrow as pa
 
+from ducklake_lab.catalog.attachments import LIVE, table_tags
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_first_since
 from ducklake_lab.engine.rows import InMemory
-from ducklake_lab.errors import EntryNotFoundError, did_you_mean
+from ducklake_lab.errors import CatalogError, EntryNotFoundError, did_you_mean
 from ducklake_lab.lineage.graph import Edge, Graph, Node, Step
 from ducklake_lab.lineage.history import noted_statements
-from ducklake_lab.lineage.tracing import edges_of_statement, edges_of_views
+from ducklake_lab.lineage.tracing import edges_of_live, edges_of_statement, edges_of_views
+from ducklake_lab.live.definition import read_definition
 from ducklake_lab.model.entries import Table, View
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.names.attached_lakes import Lakes, split_name
@@ -43,9 +46,9 @@ class Tracing:
     def lineage(self, name: str | None = None) -> Result:
         """Returns what a table, view or column comes from and what depends on it: one row for each dependency.
 
-        Views are traced as they are, statements as commits noted them. Columns: direction (upstream or downstream), depth,
+        Views and live tables are traced as they are, statements as commits noted them. Columns: direction (upstream or downstream), depth,
         source, source_column, target, target_column, kind (`value`, `condition` for columns that decide which rows come, `rows`
-        for tables of which no column is named), via (the statement) and snapshot (the last one; NULL for views). Statements
+        for tables of which no column is named), via (the statement) and snapshot (the last one; NULL for views and live tables). Statements
         that commits did not note are missing.
 
         Args:
@@ -88,7 +91,21 @@ def traced(lake: Lake, state: CatalogState, learn: Callable[[CatalogState], None
             learn(after)
         graph.add(edges)
     graph.add(edges_of_views(state, lake.alias))
+    graph.add(edges_of_live(state, lake.alias, _definitions(lake, state)))
     return graph
+
+
+def _definitions(lake: Lake, state: CatalogState) -> dict[int, tuple[str, str]]:
+    """Returns the query of each live table, and the schema of its names, by table id; damaged ones are missing."""
+    with lake.connect() as connection:
+        tags = table_tags(connection, state.snapshot.snapshot_id, LIVE)
+    found: dict[int, tuple[str, str]] = {}
+    for (table_id, key), text in tags.items():
+        if key == LIVE and table_id in state.tables:
+            with suppress(CatalogError):
+                definition = read_definition(text, state.tables[table_id].name)
+                found[table_id] = definition.sql, definition.schema
+    return found
 
 
 def dependents(lake: Lake, before: CatalogState, after: CatalogState) -> tuple[str, ...]:

@@ -95,3 +95,20 @@ def test_previews_name_what_depends_on_what_goes(session: dl.Session):
     preview = session.preview("DROP TABLE orders")
     assert preview.dependents == ("main.big.double depends on main.orders.amount, by CREATE VIEW",)
     preview.rollback()
+
+
+def test_live_tables_are_traced_as_they_are(lake_uri: Callable[..., str], tmp_path: Path):
+    with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        session.sql("CREATE TABLE o (i INTEGER, amount DOUBLE); CREATE VIEW v AS SELECT i AS k, amount FROM o")
+        session.sql("CREATE LIVE TABLE daily AS SELECT k % 2 AS p, sum(amount) AS a FROM v WHERE k > 0 GROUP BY ALL")
+        session.sql("ALTER TABLE daily RENAME TO renamed; CREATE LIVE TABLE most AS SELECT max(a) AS m FROM renamed")
+        assert [row[2:8] for row in session.lineage("most").fetchall()] == [
+            ("main.renamed", "a", "main.most", "m", "value", "CREATE LIVE TABLE"),
+            ("main.v", "amount", "main.renamed", "a", "value", "CREATE LIVE TABLE"),
+            ("main.o", "amount", "main.v", "amount", "value", "CREATE VIEW"),
+        ]
+        session.sql("INSERT INTO o VALUES (1, 2); REFRESH ALL; DROP LIVE TABLE most")
+        assert [row[2:6] for row in session.lineage("o.amount").fetchall()] == [
+            ("main.o", "amount", "main.v", "amount"),
+            ("main.v", "amount", "main.renamed", "a"),
+        ]
