@@ -111,11 +111,14 @@ def _parts(review: Review) -> tuple[tuple[str, LakeDiff], ...]:
 
 
 def facts(review: Review) -> str:
-    """Returns a line of facts: where the branch began, snapshots, conflicts, and the verdict."""
+    """Returns a line of facts: where the branch began, snapshots, conflicts, expectations, and the verdict."""
     conflicts = counted(review.total, "conflict") if review.total else "no conflicts"
     began = f"began at snapshot {review.branch.snapshot_id}"
-    said = (began, f"{counted(len(review.commits), 'snapshot')} to merge", conflicts)
-    return DOT.join((*said, review.verdict) if review.verdict is not None else said)
+    said = [began, f"{counted(len(review.commits), 'snapshot')} to merge", conflicts]
+    if review.checks:
+        failed, of = sum(not one.passed for one in review.checks), counted(len(review.checks), "expectation")
+        said.append(f"{failed:,} of {of} failed" if failed else f"{of} passed")
+    return DOT.join(said if review.verdict is None else [*said, review.verdict])
 
 
 def _header(review: Review) -> str:
