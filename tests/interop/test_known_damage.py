@@ -32,10 +32,10 @@ class Lake:
 
     def __init__(self, folder: Path, reference: duckdb.DuckDBPyConnection, options: str = "") -> None:
         self.folder, self._reference = folder, reference
-        self.by_reference(lambda run: None, f", DATA_PATH '{folder}/data'{options}")
+        self.by_reference(lambda run: None, f"(DATA_PATH '{folder}/data'{options})")
 
     def by_reference(self, work: Callable[[Callable[[str], list[Any]]], Any], options: str = "") -> Any:
-        self._reference.execute(f"ATTACH '{faults.uri(self.folder)}' AS lake (TYPE ducklake{options}); USE lake")
+        self._reference.execute(f"ATTACH '{faults.uri(self.folder)}' AS lake {options}; USE lake")
         try:
             return work(lambda sql: self._reference.execute(sql).fetchall())
         finally:
