@@ -30,12 +30,12 @@ class Lake:
         folder: its folder; its data is below `data/`.
     """
 
-    def __init__(self, folder: Path, reference: duckdb.DuckDBPyConnection, options: str = "") -> None:
+    def __init__(self, folder: Path, reference: duckdb.DuckDBPyConnection) -> None:
         self.folder, self._reference = folder, reference
-        self.by_reference(lambda run: None, f", DATA_PATH '{folder}/data'{options}")
+        self.by_reference(lambda run: None, f"(DATA_PATH '{folder}/data')")
 
     def by_reference(self, work: Callable[[Callable[[str], list[Any]]], Any], options: str = "") -> Any:
-        self._reference.execute(f"ATTACH '{faults.uri(self.folder)}' AS lake (TYPE ducklake{options}); USE lake")
+        self._reference.execute(f"ATTACH '{faults.uri(self.folder)}' AS lake {options}; USE lake")
         try:
             return work(lambda sql: self._reference.execute(sql).fetchall())
         finally:
@@ -94,7 +94,7 @@ def test_deleted_rows_that_show_again(tmp_path: Path, reference: duckdb.DuckDBPy
     path = lake.catalog("SELECT path, delete_file_id FROM ducklake_delete_file")[0]
     place = tmp_path / "data" / "main" / "t" / path[0]
     duckdb.execute(
-        f"COPY (SELECT file_path, pos FROM (SELECT file_path, 50 AS pos FROM '{place}' LIMIT 1 UNION ALL "
+        f"COPY (SELECT file_path, pos FROM (SELECT min(file_path) AS file_path, 50 AS pos FROM '{place}' UNION ALL "
         f"SELECT file_path, pos FROM '{place}') ORDER BY pos) TO '{place}.new' "
         "(FORMAT parquet, FIELD_IDS {file_path: 2147483646, pos: 2147483645})"
     )
@@ -139,7 +139,8 @@ def test_deletions_that_a_flush_left_behind(tmp_path: Path, reference: duckdb.Du
 
 def test_maintenance_that_changes_old_snapshots(tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
     """A flush dated delete files back, without an end, to a data file that a rewrite had retired."""
-    lake = Lake(tmp_path, reference, ", DATA_INLINING_ROW_LIMIT 0")
+    lake = Lake(tmp_path, reference)
+    lake.run("CALL lake.set_option('data_inlining_row_limit', 0)")
     lake.run("CREATE TABLE t AS SELECT i::INTEGER AS i FROM range(100) r(i)")
     lake.run("DELETE FROM t WHERE i < 10", "DELETE FROM t WHERE i < 30")
     lake.run("CALL ducklake_rewrite_data_files('lake', 't', delete_threshold => 0)")
@@ -161,7 +162,7 @@ def test_maintenance_that_changes_old_snapshots(tmp_path: Path, reference: duckd
 
 def test_live_files_that_look_orphaned(tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
     """The data path is spelled in another way than the storage lists it; a clean-up would delete what is read."""
-    lake = Lake(tmp_path, reference, ", DATA_INLINING_ROW_LIMIT 0")
+    lake = Lake(tmp_path, reference)
     lake.run("CREATE TABLE t AS SELECT i::INTEGER AS i FROM range(100) r(i)")
     lake.catalog(f"UPDATE ducklake_metadata SET value = '{tmp_path}/data/./' WHERE key = 'data_path'")
     assert lake.findings() == {"data_path_odd": None}
@@ -173,7 +174,7 @@ def test_live_files_that_look_orphaned(tmp_path: Path, reference: duckdb.DuckDBP
 
 def test_files_that_look_orphaned(tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
     """A file's own path is spelled in another way than the storage lists it."""
-    lake = Lake(tmp_path, reference, ", DATA_INLINING_ROW_LIMIT 0")
+    lake = Lake(tmp_path, reference)
     lake.run("CREATE TABLE t AS SELECT i::INTEGER AS i FROM range(100) r(i)")
     lake.catalog("UPDATE ducklake_data_file SET path = './/' || path")
     dry = "CALL ducklake_delete_orphaned_files('lake', dry_run => true, cleanup_all => true)"
@@ -186,7 +187,7 @@ def test_files_that_look_orphaned(tmp_path: Path, reference: duckdb.DuckDBPyConn
 
 def test_statistics_that_name_a_view(tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
     """A row of table statistics has the id of a view, which clients look for among tables."""
-    lake = Lake(tmp_path, reference, ", DATA_INLINING_ROW_LIMIT 0")
+    lake = Lake(tmp_path, reference)
     lake.run("CREATE TABLE t AS SELECT i::INTEGER AS i FROM range(100) r(i)", "CREATE VIEW v AS SELECT i FROM t")
     whole = lake.states()
     lake.catalog("INSERT INTO ducklake_table_stats SELECT view_id, 1, 1, 1 FROM ducklake_view")

@@ -12,13 +12,17 @@ _TEXTS = ("varchar", "json")
 _TIMES = ("date", "timestamp", "timestamp_s", "timestamp_ms")
 
 
-def _columns(types: tuple[str, ...]) -> str:
+#: SQL of groups of versions that says whether the last one holds today.
+_LIVE = "sum(CASE WHEN end_snapshot IS NULL THEN 1 ELSE 0 END) > 0"
+
+
+def _columns(types: tuple[str, ...], live: str = "") -> str:
     """SELECT of top-level columns that always had one of some types."""
     listed = ", ".join(f"'{name}'" for name in types)
     known = f"column_type IN ({listed})" + (" OR column_type LIKE 'decimal(%'" if types is _NUMBERS else "")
     return (
         "SELECT table_id, column_id, max(column_name) AS column_name FROM ducklake_column GROUP BY table_id, column_id "
-        f"HAVING max(parent_column) IS NULL AND sum(CASE WHEN {known} THEN 0 ELSE 1 END) = 0"
+        f"HAVING max(parent_column) IS NULL AND sum(CASE WHEN {known} THEN 0 ELSE 1 END) = 0{live}"
     )
 
 
@@ -60,7 +64,7 @@ def _outside(context: Context) -> str:
                 "SELECT s.table_id AS table_id, s.column_id AS column_id, c.column_name AS column_name, "
                 f"s.data_file_id AS data_file_id, x.{bound} AS of_table, s.{bound} AS of_file, f.begin_snapshot AS since, "
                 "f.end_snapshot AS until FROM ducklake_file_column_stats AS s "
-                f"JOIN ({_columns(types)}) AS c ON c.table_id = s.table_id AND c.column_id = s.column_id "
+                f"JOIN ({_columns(types, f' AND {_LIVE}')}) AS c ON c.table_id = s.table_id AND c.column_id = s.column_id "
                 "JOIN ducklake_table_column_stats AS x ON x.table_id = s.table_id AND x.column_id = s.column_id "
                 "JOIN ducklake_data_file AS f ON f.data_file_id = s.data_file_id AND f.table_id = s.table_id "
                 f"WHERE f.end_snapshot IS NULL AND {above}"
@@ -77,7 +81,10 @@ def _null_denied(_: Context) -> str:
         "SELECT s.table_id AS table_id, s.column_id AS column_id, min(s.data_file_id) AS data_file_id, "
         "sum(s.null_count) AS nulls, min(f.begin_snapshot) AS since, NULL AS until FROM ducklake_file_column_stats AS s "
         "JOIN ducklake_table_column_stats AS x ON x.table_id = s.table_id AND x.column_id = s.column_id "
+        # the table's statistics of dropped columns stay as they are
         "JOIN ducklake_data_file AS f ON f.data_file_id = s.data_file_id AND f.table_id = s.table_id "
+        f"JOIN (SELECT table_id, column_id FROM ducklake_column GROUP BY table_id, column_id HAVING {_LIVE}) AS c "
+        "ON c.table_id = s.table_id AND c.column_id = s.column_id "
         "WHERE f.end_snapshot IS NULL AND s.null_count > 0 AND NOT x.contains_null GROUP BY s.table_id, s.column_id"
     )
 
