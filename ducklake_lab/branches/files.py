@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -66,8 +67,7 @@ def files_to_take(
     }
     for table, key in ((t.data_file, t.data_file.c.data_file_id), (t.delete_file, t.delete_file.c.delete_file_id)):
         columns = sa.select(key, table.c.table_id, table.c.path, table.c.path_is_relative)
-        # plain tuples: a catalog may have a hundred thousand of them
-        for file_id, table_id, path, is_relative in target.execute(columns).cursor.fetchall():
+        for file_id, table_id, path, is_relative in _tuples(target, columns):
             if table is t.delete_file and file_id in own:
                 continue
             if is_relative and table_id in plain and "/" not in path:
@@ -87,6 +87,15 @@ def files_to_take(
     found = {places: names for places, names in found.items() if names}
     _check_places(found, target_path)
     return found
+
+
+def _tuples(connection: sa.Connection, query: sa.Select[Any]) -> Sequence[Any]:
+    """Return rows as the driver gives them: a catalog may have a hundred thousand."""
+    result = connection.execute(query)
+    assert result.cursor is not None
+    rows = result.cursor.fetchall()
+    result.close()
+    return rows
 
 
 def take_over_files(files: Taken, *, copy: bool) -> None:
