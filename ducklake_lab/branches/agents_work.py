@@ -117,8 +117,15 @@ class AgentsWork(Sequence[AgentBranch]):
         self._review = review
 
     def newer(self) -> AgentsWork:
-        """The work as it is now; this object where no catalog has changed since. Catalog files that did not change stay closed."""
-        return self if self._again is None or not self._has_changed() else self._again()
+        """The work as it is now; this object where nothing has changed. Catalog files that did not change stay closed."""
+        if self._again is None or not self._has_changed():
+            return self
+        found = self._again()
+        if found.to_dict() != self.to_dict():
+            return found
+        # a database may write to its file when it is read
+        self._has_changed = found._has_changed
+        return self
 
     def review(self, name: str) -> Any:
         """The review of one of the branches; see `Session.review`."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -58,11 +59,19 @@ def files_to_take(
         UnsupportedFeatureError: a file is in another store.
     """
     found: Taken = {}
+    # names of files directly in the folders of tables, which most are
+    plain = {
+        table_id: found.setdefault((folder.source[:-1], folder.target[:-1]), {})
+        for table_id, folder in folders.items()
+        if folder.source.endswith("/") and folder.target.endswith("/")
+    }
     for table, key in ((t.data_file, t.data_file.c.data_file_id), (t.delete_file, t.delete_file.c.delete_file_id)):
         columns = sa.select(key, table.c.table_id, table.c.path, table.c.path_is_relative)
-        # plain tuples: a catalog may have a hundred thousand of them
-        for file_id, table_id, path, is_relative in target.execute(columns).cursor.fetchall():
+        for file_id, table_id, path, is_relative in _tuples(target, columns):
             if table is t.delete_file and file_id in own:
+                continue
+            if is_relative and table_id in plain and "/" not in path:
+                plain[table_id][path] = path
                 continue
             folder = folders[table_id]
             # several deletion vectors share one file
@@ -75,8 +84,18 @@ def files_to_take(
             names[file] = old
             if not is_relative:
                 target.execute(table.update().where(key == file_id).values(path=name, path_is_relative=True))
+    found = {places: names for places, names in found.items() if names}
     _check_places(found, target_path)
     return found
+
+
+def _tuples(connection: sa.Connection, query: sa.Select[Any]) -> Sequence[Any]:
+    """Return rows as the driver gives them: a catalog may have a hundred thousand."""
+    result = connection.execute(query)
+    assert result.cursor is not None
+    rows = result.cursor.fetchall()
+    result.close()
+    return rows
 
 
 def take_over_files(files: Taken, *, copy: bool) -> None:

@@ -34,7 +34,7 @@ DEEDS: Mapping[Kind, str] = {"comment": "comment", "approval": "approved", "requ
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """What somebody said about a branch.
+    """Remark of somebody on a branch.
 
     Attributes:
         remark_id: letters and digits.
@@ -64,7 +64,7 @@ class Remark:
 
     @property
     def about(self) -> str:
-        """What it is about, in words: `main.t row 17 amount`; "" for the branch as a whole."""
+        """The place that it is about, in words: `main.t row 17 amount`; "" for the branch as a whole."""
         row = f" row {self.row_id}" if self.row_id is not None else ""
         column = f" {self.column}" if self.column is not None else ""
         return f"{self.table}{row}{column}" if self.table is not None else ""

@@ -65,7 +65,7 @@ class Review:
     Attributes:
         branch: the branch.
         lake: the lake's title.
-        tip: the branch's newest snapshot; an approval is of the branch as it was then.
+        tip: the branch's newest snapshot; an approval holds for the branch as it was then.
         commits: the branch's snapshots that are not merged yet, oldest first.
         tables: the tables that they changed, each with its diff.
         base_changes: the tables that the lake changed since the branch began.
@@ -112,7 +112,7 @@ class Review:
 
     @property
     def verdict(self) -> Verdict | None:
-        """What reviewers say: "changes asked for", "approved", "approved earlier" before later changes, or None.
+        """The verdict of reviewers: "changes asked for", "approved", "approved earlier" before later changes, or None.
 
         The newest approval or request of each author counts, and one request outweighs all approvals.
         """

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from ducklake_lab.errors import SnapshotNotFoundError
 from ducklake_lab.magics.notebook import path_of
@@ -20,12 +20,19 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from ducklake_lab.catalog.lake import Lake
-    from ducklake_lab.magics.session import LakeSession
 
 #: Bytes of the largest notebook that is read, and characters of a pin.
 _LARGEST, _LONGEST = 200_000_000, 200
 
 Origin = Literal["kernel", "notebook", "left out"]
+
+
+class Pinned(Protocol):
+    """The parts of a session that pins need."""
+
+    @property
+    def current_lake(self) -> Lake: ...
+    def pin(self, at: Any, lake: str | None = None) -> Any: ...
 
 
 @dataclass(slots=True)
@@ -40,7 +47,7 @@ class NotebookPins:
     path: Callable[[], Path | None] = lambda: None
     known: dict[str, tuple[str | None, Origin]] = field(default_factory=dict)
 
-    def apply(self, session: LakeSession, *, leave_out: bool) -> None:
+    def apply(self, session: Pinned, *, leave_out: bool) -> None:
         """Pins the current lake as the notebook says, after it was attached.
 
         Args:
@@ -72,11 +79,11 @@ class NotebookPins:
             ) from None
         self.known[identity] = at, "kernel" if origin == "kernel" else "notebook"
 
-    def keep(self, session: LakeSession, at: str | None) -> None:
+    def keep(self, session: Pinned, at: str | None) -> None:
         """Notes a pin of the current lake, or with None its end, for the notebook."""
         self.known[identity_of(session)] = at, "kernel"
 
-    def take(self, session: LakeSession, at: str) -> None:
+    def take(self, session: Pinned, at: str) -> None:
         """Pins the current lake as a page says, whose notebook was not saved since.
 
         Raises:
@@ -86,11 +93,11 @@ class NotebookPins:
         self.known[identity_of(session)] = at[:_LONGEST], "notebook"
 
 
-def identity_of(session: LakeSession) -> str:
+def identity_of(session: Pinned) -> str:
     """Return what names the current lake wherever its catalog is."""
     from ducklake_lab.catalog.identity import identity
 
-    lake: Lake = session.current_lake
+    lake = session.current_lake
     return identity(lake, lake.read_newest())
 
 

@@ -26,7 +26,7 @@ class _Session(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """What a view of conflicts can do.
+    """Actions of a view of conflicts.
 
     Attributes:
         kind: gives the words of the view.

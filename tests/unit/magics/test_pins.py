@@ -48,7 +48,7 @@ def start() -> Iterator[Callable[[], DuckLakeMagics]]:
 
 
 def lake_of(magics: DuckLakeMagics) -> dict[str, Any]:
-    """What the page hears about the lake."""
+    """The lake as the page hears of it."""
     questions = Questions(lambda: {"": magics.session}, pins=magics.pins)  # type: ignore[dict-item]
     (lake,) = questions.ask("lakes", {})["lakes"]
     return dict(lake)

@@ -105,7 +105,7 @@ export class Remarks {
   }
 
   private async send(kind: RemarkKind): Promise<void> {
-    // an approval is of the whole branch
+    // an approval has no place
     const place = kind === 'approval' ? {} : (this.place?.sent ?? {});
     if (await this.ask('remark', { ...place, said: kind, text: this.text.value })) this.text.value = '';
   }
