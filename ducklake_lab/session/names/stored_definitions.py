@@ -54,6 +54,11 @@ def portable(sql: str, alias: str) -> str:
     return pattern.sub(lambda match: match[1] or _CATALOG, sql)
 
 
+def independent(sql: str, alias: str) -> str:
+    """Returns the text of a view as its lake keeps it, given the text that `resolved` made of it."""
+    return sql.replace(quote_identifier(alias) + ".", _CATALOG)
+
+
 def resolved(sql: str, alias: str) -> str:
     """Replaces the placeholder in the text of a view by the lake's alias."""
     quoted = quote_identifier(alias) + "."

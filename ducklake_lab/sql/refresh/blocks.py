@@ -33,6 +33,9 @@ _EXACT = frozenset(
     "rank_dense ntile lag lead".split()
 )
 _INTEGRAL = frozenset("boolean int8 int16 int32 int64 int128 uint8 uint16 uint32 uint64 uint128 decimal".split())
+_SETS = (exp.GroupingSets, exp.Rollup, exp.Cube)
+#: Functions that sort a list, as DuckDB spells an aggregate with ORDER BY.
+_SORTING = frozenset(("list_sort", "array_sort", "list_reverse_sort", "array_reverse_sort"))
 _EXPANDING = frozenset(("unnest", "explode", "generate_subscripts", "regexp_split_to_table"))
 
 
@@ -133,7 +136,8 @@ def _prepare(select: exp.Select) -> None:
         raise NotProven("a join in parentheses")
     group, distinct = select.args.get("group"), select.args.get("distinct")
     if group is not None:
-        if any(group.args.get(part) for part in ("rollup", "cube", "grouping_sets", "totals")):
+        parts = ("rollup", "cube", "grouping_sets", "totals")
+        if any(map(group.args.get, parts)) or any(isinstance(key, _SETS) for key in group.expressions):
             raise NotProven("GROUPING SETS, ROLLUP or CUBE")
         if notes(group).replaces_all and select.args.get("having") is not None:
             raise NotProven("HAVING with GROUP BY ALL")
@@ -184,7 +188,9 @@ def _check(part: exp.Expr) -> None:
         if name in _CHOOSING:
             raise NotProven(f"{name}, which chooses among equal rows or approximates")
         window = _window_of(call)
-        if name in _PLACED and call.find(exp.Order) is None and (window is None or not _is_ordered(window)):
+        is_sorted = isinstance(call.parent, exp.Anonymous) and call.parent.name.casefold() in _SORTING
+        is_ordered = is_sorted or call.find(exp.Order) is not None
+        if name in _PLACED and not is_ordered and (window is None or not _is_ordered(window)):
             raise NotProven(f"{name} without ORDER BY, which takes rows in any order")
 
 

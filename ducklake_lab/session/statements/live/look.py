@@ -18,7 +18,7 @@ from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.changes import plan_feed
 from ducklake_lab.scan.plan import ChangePlan
 from ducklake_lab.session.names.attached_lakes import Lakes
-from ducklake_lab.session.names.stored_definitions import portable, resolved
+from ducklake_lab.session.names.stored_definitions import independent, resolved
 from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.live.changes import has_one_form
@@ -96,7 +96,7 @@ class LiveLook:
             try:
                 query, plan = self.planned(lake, definition)
                 tables, foreign = tables_of(plan, lake)
-                now = self.now(definition, state, plan, tables)
+                now = self.now(lake, definition, state, plan, tables)
             except EntryNotFoundError as error:
                 raise EntryNotFoundError(f"{title} cannot be refreshed: {error}") from error
             except BindError as error:
@@ -122,13 +122,13 @@ class LiveLook:
             return self._incremental(lake, state, table, now, query, plan, tables, changed)
 
     def now(
-        self, definition: Definition, state: CatalogState, plan: QueryPlan, tables: Mapping[int, Table]
+        self, lake: Lake, definition: Definition, state: CatalogState, plan: QueryPlan, tables: Mapping[int, Table]
     ) -> Definition:
         """Returns the definition of rows that are computed at a snapshot."""
         entries = {}
         for entry, _ in plan.definitions:
             if isinstance(entry, StoredView):
-                text = portable(entry.sql, entry.lake or "")
+                text = independent(entry.sql, lake.alias)
                 entries[f"view {entry.schema}.{entry.name}"] = f"{text} {list(entry.columns)}"
             else:
                 parts = [f"{list(i.parameters)} {i.sql}" for i in entry.implementations]

@@ -112,7 +112,7 @@ class LiveTables:
                 tables, _ = tables_of(plan, entry.lake)
                 if existing is not None and existing.table_id in tables:
                     raise UsageError(f"{base.qualified_name(existing)} would read itself; read its sources instead.")
-                now = self._look.now(definition, base, plan, tables)
+                now = self._look.now(entry.lake, definition, base, plan, tables)
                 count = self._staging.made(transaction, entry, plan, now)
         title = f"{entry.schema}.{entry.name}"
         read = self._staging.rows_in(entry.lake, base, tables.values())
