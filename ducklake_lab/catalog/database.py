@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import holders, versions
+from ducklake_lab.catalog import holders, quack, versions
 from ducklake_lab.catalog.below_sqlalchemy import raw_duckdb, run_text
 from ducklake_lab.catalog.damage import find_damage
 from ducklake_lab.catalog.duckdb_files import FILES, FileConnection, reader_of
@@ -266,8 +266,10 @@ class CatalogDatabase:
         """A connection in a transaction that has just begun: the one that is kept, or a new one."""
         mark = mark_of(self.location.path) if self.location.path is not None else None
         connection = self._begun_or_kept(create=create)
-        if self.backend == "postgresql" or self.location.server is QUACK:
+        if self.backend == "postgresql":
             set_autocommit(connection, wanted=reads)
+        elif self.location.server is QUACK:
+            quack.set_autocommit(connection, wanted=reads)
         connection.info[_MARK] = mark
         return connection
 

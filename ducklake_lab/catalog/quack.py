@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, cast
 
 import duckdb_engine
 import sqlalchemy as sa
@@ -25,29 +25,14 @@ class QuackConnection(ConnectionWrapper):
     """A connection of the driver, over a session on the server."""
 
     def __init__(self, remote: RemoteConnection) -> None:
-        super().__init__(remote)
+        super().__init__(cast(Any, remote))
         self.remote = remote
 
-    @property
-    def autocommit(self) -> bool:
-        """Whether reads need no transaction."""
-        return self.remote.autocommit
 
-    @autocommit.setter
-    def autocommit(self, wanted: bool) -> None:
-        self.remote.autocommit = wanted
-
-    @property
-    def closed(self) -> bool:
-        """Whether it can no more be used; the pool throws it away then."""
-        return self._closed or self.remote.is_broken
-
-    _closed = False
-
-    def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self.remote.close()
+def set_autocommit(connection: sa.Connection, *, wanted: bool) -> None:
+    """Sets whether each statement of a connection is a transaction of its own; it must be in none."""
+    driver: Any = connection.connection.driver_connection
+    driver.remote.autocommit = wanted
 
 
 class QuackDialect(duckdb_engine.Dialect):
@@ -63,6 +48,9 @@ class QuackDialect(duckdb_engine.Dialect):
             remote.write_first(statement, parameters or ())
         else:
             remote.execute(statement, parameters or (), awaited=bool(options.get(_AWAITED)))
+
+    def is_disconnect(self, e: Exception, connection: Any, cursor: Any) -> bool:
+        return connection is not None and bool(connection.remote.is_broken)
 
     def do_executemany(self, cursor: Any, statement: str, parameters: Any, context: Any = None) -> None:
         cursor.connection.remote.executemany(statement, parameters)

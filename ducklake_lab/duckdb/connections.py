@@ -1,4 +1,4 @@
-"""Every connection to DuckDB: databases in memory, most of which reach nothing outside of them."""
+"""Every connection to DuckDB: databases in memory, most of which reach nothing outside of them, and files that are served."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from ducklake_lab.model.quoting import quote_text
 
 _local = threading.local()
 
+#: Else DuckDB looks for a name without a table among the variables of our own functions.
+_CONFIG: dict[str, str | bool | int | float | list[str]] = {"python_enable_replacements": False}
 #: Settings of a database: (name, value), the name after `GLOBAL` where it holds for all cursors.
 Settings = Iterable[tuple[str, str]]
 
@@ -21,11 +23,15 @@ def in_memory(threads: int | None = None) -> duckdb.DuckDBPyConnection:
     Args:
         threads: that run its queries; as many as there are cores by default.
     """
-    # else DuckDB looks for a name without a table among the variables of our own functions
-    config: dict[str, str | bool | int | float | list[str]] = {"python_enable_replacements": False}
+    config = dict(_CONFIG)
     if threads is not None:
         config["threads"] = threads
     return duckdb.connect(":memory:", config=config)
+
+
+def of_file(path: str) -> duckdb.DuckDBPyConnection:
+    """A database file, held by this process until the caller closes it."""
+    return duckdb.connect(path, config=dict(_CONFIG))
 
 
 def sealed(settings: Settings, *, threads: int | None = None, locked: bool = True) -> duckdb.DuckDBPyConnection:

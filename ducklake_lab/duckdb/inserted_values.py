@@ -21,6 +21,8 @@ from ducklake_lab.model.types import DataType
 _PARTS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\d+)|\?""")
 #: Types whose texts need no quotes. Those of 128 bits do: DuckDB cannot negate the digits of the least of them.
 _NUMBERS = frozenset("tinyint smallint integer bigint utinyint usmallint uinteger ubigint".split())
+#: The longest whole DECIMAL.
+_LONGEST = "DECIMAL(38,0)"
 #: DuckDB's parser ends a text at a NUL.
 _NUL = "'||chr(0)||'"
 
@@ -47,9 +49,9 @@ def literal(value: object) -> str:
     if isinstance(value, datetime):
         kind = "TIMESTAMP" if value.tzinfo is None else "TIMESTAMPTZ"
         return f"CAST('{value.isoformat(' ')}' AS {kind})"
-    for kind, name in ((date, "DATE"), (time, "TIME"), (UUID, "UUID")):
-        if isinstance(value, kind):
-            return f"CAST('{value}' AS {name})"
+    for known, sql in ((date, "DATE"), (time, "TIME"), (UUID, "UUID")):
+        if isinstance(value, known):
+            return f"CAST('{value}' AS {sql})"
     if isinstance(value, Decimal):
         return f"({value:f})"
     if isinstance(value, list | tuple):
@@ -79,14 +81,16 @@ def table_sql(connection: duckdb.DuckDBPyConnection, name: str) -> str:
     listed = ", ".join(quote_identifier(column) for column, _ in columns)
     cells = [_cell_sql(quote_identifier(column), kind) for column, kind in columns]
     rows = connection.execute(f"SELECT {', '.join(cells)} FROM {quote_identifier(name)}").fetchall()
-    kinds = [str(kind) for _, kind in columns]
+    kinds = [_type_sql(kind) for _, kind in columns]
     nested = [_is_nested(kind) for _, kind in columns]
     # NULLs of each type: a column of NULLs alone would be one of integers, which not every type can be cast from
     typed = ", ".join(f"CAST(NULL AS {kind})" for kind in kinds)
     values = "".join(
         f"{', ' if number else ' UNION ALL VALUES '}({_row_sql(row, kinds, nested)})" for number, row in enumerate(rows)
     )
-    casts = ", ".join(f"CAST({quote_identifier(column)} AS {kind})" for column, kind in columns)
+    casts = ", ".join(
+        f"CAST({quote_identifier(column)} AS {kind})" for (column, _), kind in zip(columns, kinds, strict=True)
+    )
     source = f"(SELECT {typed} WHERE false{values}) AS source({listed})"
     return f"{quote_identifier(name)}({listed}) AS (SELECT {casts} FROM {source})"
 
@@ -96,6 +100,18 @@ def _row_sql(cells: Sequence[str], kinds: Sequence[str], nested: Sequence[bool])
     return ", ".join(
         f"CAST({cell} AS {kind})" if deep else cell for cell, kind, deep in zip(cells, kinds, nested, strict=True)
     )
+
+
+def _type_sql(kind: Any) -> str:
+    """SQL of a type; HUGEINT, which Arrow carries as a DECIMAL of as many digits, has values of one more."""
+    if kind.id in ("list", "array"):
+        return f"{_type_sql(kind.children[0][1])}[]"
+    if kind.id == "map":
+        (_, key), (_, item) = kind.children
+        return f"MAP({_type_sql(key)}, {_type_sql(item)})"
+    if kind.id == "struct":
+        return f"STRUCT({', '.join(f'{quote_identifier(name)} {_type_sql(child)}' for name, child in kind.children)})"
+    return "HUGEINT" if str(kind) == _LONGEST else str(kind)
 
 
 def _is_nested(kind: Any) -> bool:
@@ -111,7 +127,7 @@ def _cell_sql(value: str, kind: Any, depth: int = 0) -> str:
         return f"'[' || array_to_string({parts}, ', ') || ']'"
 
     if kind.id in ("list", "array"):
-        made = listed(f"CAST({value} AS {kind.children[0][1]}[])", kind.children[0][1])
+        made = listed(f"CAST({value} AS {_type_sql(kind.children[0][1])}[])", kind.children[0][1])
     elif kind.id == "map":
         (_, key), (_, item) = kind.children
         made = f"'MAP(' || {listed(f'map_keys({value})', key)} || ', ' || {listed(f'map_values({value})', item)} || ')'"
@@ -119,6 +135,8 @@ def _cell_sql(value: str, kind: Any, depth: int = 0) -> str:
         made = _struct_sql(value, kind.children, lambda part, child: _cell_sql(part, child, depth))
     elif kind.id in _NUMBERS:
         made = f"CAST({value} AS VARCHAR)"
+    elif str(kind) == _LONGEST:
+        made = quoted_sql(f"CAST(CAST({value} AS HUGEINT) AS VARCHAR)")
     else:
         text = text_sql(value, DataType("timestamptz" if kind.id == "timestamp with time zone" else "varchar"))
         made = quoted_sql(text)

@@ -283,15 +283,14 @@ class RemoteConnection:
         options = f"TOKEN {quote_text(self._token)}, TYPE quack{', DISABLE_SSL true' if self._plain else ''}"
         with suppress(duckdb.Error):  # the server has forgotten the session
             self._local.execute(f"DETACH DATABASE IF EXISTS {self._name}")
+        refused: list[duckdb.Error] = []
         try:
             self._local.execute(f"ATTACH {quote_text(self._address)} AS {self._name} ({options})")
         except duckdb.Error as error:
-            # not the error itself, which may show the token
-            refused = self._refusal(str(error))
-        else:
-            refused = None
-        if refused is not None:
-            raise refused
+            # not the error itself, nor as its cause: it may show the token
+            refused.append(self._refusal(str(error)))
+        if refused:
+            raise refused[0]
         for text in self._settings:
             self._run(text)
 

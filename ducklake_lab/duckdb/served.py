@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 import duckdb
 
+from ducklake_lab.duckdb.connections import of_file
 from ducklake_lab.duckdb.remote import load_quack
 from ducklake_lab.model.quoting import quote_text
 
@@ -31,7 +32,7 @@ def served(path: str, host: str, port: int, token: str, *, elsewhere: bool = Fal
     """
     port = _checked(host, port)
     address = f"quack:{f'[{host}]' if ':' in host else host}:{port}"
-    connection = duckdb.connect(path, config={"python_enable_replacements": False})
+    connection = of_file(path)
     try:
         load_quack(connection)
         _start(connection, address, token, elsewhere=elsewhere)
@@ -61,11 +62,11 @@ def _checked(host: str, port: int) -> int:
 
 def _start(connection: duckdb.DuckDBPyConnection, address: str, token: str, *, elsewhere: bool) -> None:
     allow = ", allow_other_hostname := true" if elsewhere else ""
-    failed = None
+    failed: list[duckdb.Error] = []
     try:
         connection.execute(f"CALL quack_serve({quote_text(address)}, token := {quote_text(token)}{allow})")
     except duckdb.Error as error:
         # a new error, without the statement and its token
-        failed = type(error)(str(error).partition("\n")[0].replace(token, "***"))
-    if failed is not None:
-        raise failed
+        failed.append(type(error)(str(error).partition("\n")[0].replace(token, "***")))
+    if failed:
+        raise failed[0]

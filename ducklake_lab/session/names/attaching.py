@@ -118,7 +118,9 @@ def attach_statement(lakes: Lakes, secrets: Secrets, value: Callable[[object], A
     options.pop("type", None)
     if "meta_storage_version" in options:
         options["storage_version"] = options.pop("meta_storage_version")
-    login = {name: options.pop(name) for name in ("meta_token", "meta_disable_ssl") if name in options}
+    login: dict[str, object] = {
+        name: options.pop(name) for name in ("meta_token", "meta_disable_ssl") if name in options
+    }
     for name in list(options):
         if name.startswith("meta_") or name in ("metadata_parameters", "busy_timeout"):
             _check_metadata_parameter(name, options.pop(name))
