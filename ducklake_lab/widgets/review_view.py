@@ -46,6 +46,7 @@ class ReviewView(Mounted):
     more = traitlets.Int(0).tag(sync=True)
     commits: traitlets.List[list[object]] = traitlets.List().tag(sync=True)
     options: traitlets.List[str] = traitlets.List().tag(sync=True)
+    checks: traitlets.List[str] = traitlets.List().tag(sync=True)
     zone = traitlets.Unicode("").tag(sync=True)
     remarks: traitlets.List[dict[str, object]] = traitlets.List().tag(sync=True)
     earlier = traitlets.Int(0).tag(sync=True)
@@ -76,6 +77,7 @@ class ReviewView(Mounted):
                 for one in review.commits[-review_view.COMMITS :]
             ],
             options=[visible(clip(str(one), 300)) for one in review.options[:_REMARKS]],
+            checks=[visible(clip(one.text(), 300)) for one in review.checks if not one.passed][:_REMARKS],
             **self._said(),
         )
 

@@ -57,6 +57,8 @@ export interface ReviewState extends MountedState {
   /** [snapshot, time, author, message] */
   commits: [number, string, string, string][];
   options: string[];
+  /** Expectations that failed, each with its table, definition and first rows. */
+  checks: string[];
   zone: string;
   remarks: Remark[];
   /** Number of earlier remarks that are not listed. */

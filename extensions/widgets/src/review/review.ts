@@ -49,6 +49,7 @@ class Review extends Browsing<ReviewState> {
         this.verdict
       ),
       this.commits(),
+      this.checks(),
       this.options(),
       this.list(),
       this.changes.root,
@@ -91,6 +92,17 @@ class Review extends Browsing<ReviewState> {
         element('thead', {}, element('tr', {}, ...heads.map(head => element('th', { scope: 'col' }, head)))),
         element('tbody', {}, ...commits.map(row))
       )
+    );
+  }
+
+  private checks(): Child {
+    const checks = this.model.get('checks');
+    if (!checks.length) return '';
+    return element(
+      'details',
+      { open: '' },
+      element('summary', {}, `${counted(checks.length, 'expectation')} failed`),
+      element('ul', {}, ...checks.map(check => element('li', {}, check)))
     );
   }
 
