@@ -178,8 +178,12 @@ def _outcome(both: Any, query: str) -> str:
         names, wanted = relation.columns, _rows(relation.fetchall(), ordered)
     except duckdb.Error:
         return "no answer"
-    here = session.sql(query, engine="duckdb")
-    if (found := _rows(here.fetchall(), ordered)) != wanted:
+    try:
+        found = _rows(session.sql(query, engine="duckdb").fetchall(), ordered)
+    except dl.DuckLakeError as error:
+        session.sql("SET TimeZone = 'UTC'")  # a fault of DuckDB takes the session's settings with it
+        return f"failed in process: {query}\n  {type(error).__name__}: {error}"
+    if found != wanted:
         return f"in process: {query}\n  {found[:5]}\n  DuckDB {wanted[:5]}"
     try:
         result = session.sql(query)  # in process where no file is left to read
