@@ -65,23 +65,23 @@ def rows(magics: DuckLakeMagics) -> int:
 
 def test_a_pin_outlives_its_kernel(uri: str, notebook: Path, start: Callable[[], DuckLakeMagics]) -> None:
     first = start()
-    first.ducklake(f"connect {uri} --alias lake")
+    first.ducklake(f"connect '{uri}' --alias lake")
     assert lake_of(first)["pin"] is None and rows(first) == 2
     first.ducklake("pin q3")
     lake = lake_of(first)
     assert lake["pin"] == {"at": "q3", "origin": "kernel"} and lake["travelling"] and rows(first) == 1
     save(notebook, {"lake": lake["id"], "alias": "lake", "at": "q3"}, "broken", {"lake": 1})
     second = start()
-    second.ducklake(f"connect {uri} --alias lake")
+    second.ducklake(f"connect '{uri}' --alias lake")
     assert lake_of(second)["pin"] == {"at": "q3", "origin": "notebook"} and rows(second) == 1
     # unpinned: the page takes it away, and a further connect does not read the file's again
     second.ducklake("pin --off")
     assert lake_of(second)["pin"] == {"at": None, "origin": "kernel"} and rows(second) == 2
     second.ducklake("disconnect lake")
-    second.ducklake(f"connect {uri} --alias lake")
+    second.ducklake(f"connect '{uri}' --alias lake")
     assert rows(second) == 2
     third = start()
-    third.ducklake(f"connect {uri} --alias lake --no-pin")
+    third.ducklake(f"connect '{uri}' --alias lake --no-pin")
     assert lake_of(third)["pin"] == {"at": None, "origin": "left out"} and rows(third) == 2
 
 
@@ -89,20 +89,20 @@ def test_a_pin_that_the_lake_lacks_connects_nothing(
     uri: str, notebook: Path, start: Callable[[], DuckLakeMagics]
 ) -> None:
     first = start()
-    first.ducklake(f"connect {uri} --alias lake")
+    first.ducklake(f"connect '{uri}' --alias lake")
     identity = lake_of(first)["id"]
     save(notebook, {"lake": identity, "alias": "lake", "at": "gone"})
     second = start()
     with pytest.raises(dl.SnapshotNotFoundError, match=r'pins lake at "gone".*--no-pin'):
-        second.ducklake(f"connect {uri} --alias lake")
+        second.ducklake(f"connect '{uri}' --alias lake")
     assert second.session is None or not list(second.session.lakes)
     # pins of other lakes, and a snapshot that is named, are other matters
     save(notebook, {"lake": "another", "alias": "lake", "at": "gone"})
-    second.ducklake(f"connect {uri} --alias lake")
+    second.ducklake(f"connect '{uri}' --alias lake")
     assert rows(second) == 2
     save(notebook, {"lake": identity, "alias": "lake", "at": "gone"})
     third = start()
-    third.ducklake(f"connect {uri} --alias lake --at 1")
+    third.ducklake(f"connect '{uri}' --alias lake --at 1")
     assert rows(third) == 1 and lake_of(third)["pin"] is None
 
 
@@ -110,7 +110,7 @@ def test_a_page_hands_over_a_pin_that_was_not_saved(
     uri: str, notebook: Path, start: Callable[[], DuckLakeMagics]
 ) -> None:
     magics = start()
-    magics.ducklake(f"connect {uri} --alias lake")
+    magics.ducklake(f"connect '{uri}' --alias lake")
     questions = Questions(lambda: {"": magics.session}, pins=magics.pins)  # type: ignore[dict-item]
     assert questions.ask("pin", {"alias": "lake", "at": "q3"}) == {"pinned": "q3"}
     assert rows(magics) == 1 and lake_of(magics)["pin"] == {"at": "q3", "origin": "notebook"}
@@ -129,5 +129,5 @@ def test_a_notebook_that_cannot_be_read_pins_nothing(
 ) -> None:
     notebook.write_text(text)
     magics = start()
-    magics.ducklake(f"connect {uri} --alias lake")
+    magics.ducklake(f"connect '{uri}' --alias lake")
     assert rows(magics) == 2
