@@ -1,12 +1,11 @@
-"""What happened to the tables of a live table since the snapshot that its rows stand at."""
+"""Changes of the tables of a live table since the snapshot that its rows stand at."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-import sqlalchemy as sa
-
+from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_changes
 from ducklake_lab.model.changes import Change, parse_changes
 from ducklake_lab.model.entries import Column, Table
@@ -16,7 +15,7 @@ from ducklake_lab.model.state import CatalogState
 _OF_ROWS = frozenset(("inserted_into_table", "deleted_from_table", "inlined_insert", "inlined_delete"))
 #: Kinds of changes that write rows to other files, and change none.
 _REWRITING = frozenset(("compacted_table", "merge_adjacent", "rewrite_delete"))
-#: Kinds of changes after which a change feed does not tell the rows of a table.
+#: Kinds of changes after which a change feed lacks rows of a table.
 _OF_TABLES = frozenset(("dropped_table", "created_table"))
 
 
@@ -43,7 +42,7 @@ class SinceThen:
         return {c.value for changes in self.changes.values() for c in changes if isinstance(c.value, int)}
 
     def unclear(self, table_id: int) -> int | None:
-        """Returns the first snapshot whose changed rows the change feed does not tell; None if it tells all."""
+        """Returns the first snapshot whose changed rows the change feed lacks; None if it has all."""
         for snapshot_id, changes in self.changes.items():
             kinds = {change.kind for change in changes if change.value == table_id}
             if kinds & _OF_TABLES or (kinds & _REWRITING and kinds & _OF_ROWS):
@@ -51,9 +50,10 @@ class SinceThen:
         return None
 
 
-def since(connection: sa.Connection, first: int, last: int) -> SinceThen | None:
+def since(lake: Lake, first: int, last: int) -> SinceThen | None:
     """Returns the changes after a snapshot; None if that snapshot, or a later one, has expired."""
-    found = read_changes(connection, (first, last))
+    with lake.connect() as connection:
+        found = read_changes(connection, (first, last))
     if len(found) != last - first + 1:
         return None
     return SinceThen(first, last, {i: parse_changes(text) for i, text in found if i > first})
@@ -65,7 +65,7 @@ def _shapes(table: Table) -> list[Column]:
 
 
 def reason_to_recompute(history: SinceThen, before: CatalogState, now: CatalogState, table: Table) -> str | None:
-    """Returns why the change feed of a source does not tell its changes; None if it does.
+    """Returns why the change feed of a source lacks its changes; None if it has them.
 
     Args:
         before: the entries at the snapshot that the rows stand at.

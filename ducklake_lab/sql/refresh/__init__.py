@@ -1,1 +1,1 @@
-"""What a change of its sources means for the rows of a query: the affected keys, and the rows of those keys."""
+"""Queries for the rows of a result that changes of its sources affect: keys, rows of keys, and rows with a sign."""

@@ -117,8 +117,7 @@ class LiveListing:
 
     def _behind(self, lake: Lake, state: CatalogState, definition: Definition) -> int | None:
         """Returns the number of snapshots that changed rows of its sources since; None if some have expired."""
-        with lake.connect() as connection:
-            history = since(connection, definition.snapshot, state.snapshot.snapshot_id)
+        history = since(lake, definition.snapshot, state.snapshot.snapshot_id)
         if history is None:
             return None
         changed = history.tables() & state.tables.keys()

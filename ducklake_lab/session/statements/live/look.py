@@ -38,7 +38,7 @@ Mode = Literal["incremental", "full", "nothing"]
 
 @dataclass(frozen=True)
 class Look:
-    """What a refresh of a live table will do.
+    """The work of a refresh, as it is planned.
 
     Attributes:
         definition: the definition as of the refresh.
@@ -163,10 +163,10 @@ class LiveLook:
         gone = [name for uuid, name in before.sources.items() if uuid not in now.sources]
         if gone or before.sources.keys() != now.sources.keys():
             return f"{', '.join(sorted(gone)) or 'a source'} is another table than before"
+        history = since(lake, before.snapshot, now.snapshot)
+        if history is None:
+            return f"snapshots since {before.snapshot}, which its rows stand at, have expired"
         with lake.connect() as connection:
-            history = since(connection, before.snapshot, now.snapshot)
-            if history is None:
-                return f"snapshots since {before.snapshot}, which its rows stand at, have expired"
             then = lake.state(connection, lake.snapshot(connection, before.snapshot))
         others = history.of_rows(table.table_id, without=(begun,))
         if others:

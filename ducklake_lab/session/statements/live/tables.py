@@ -29,7 +29,7 @@ from ducklake_lab.sql import operations as op
 
 @dataclass(frozen=True, slots=True)
 class Refreshed:
-    """What a refresh of a live table did.
+    """The outcome of a refresh of a live table.
 
     Attributes:
         table: the table's name.
