@@ -34,8 +34,7 @@ def test_both_engines_find_the_same(spark: Any, new_catalog: Callable[..., str],
             session.sql("ALTER TABLE t EXPECT one_each UNIQUE (id, s) ON VIOLATION drop")
             left = [session.sql(f"INSERT INTO t {rows}").fetchall()]
             left.append(session.sql("UPDATE t SET v = v - 20, k = k + 1 WHERE id >= 20").fetchall())
-            for check in session.check("t").fetchall():
-                left.append([check[1:6]])
+            left.append([check[1:6] for check in session.check("t").fetchall()])
             left.append(session.sql("SELECT id, k, round(v, 6), s FROM t ORDER BY ALL").fetchall())
             left.append(session.sql("SELECT id, k, round(v, 6), s, reason FROM t_quarantine ORDER BY ALL").fetchall())
             session.sql("ALTER TABLE t EXPECT strict UNIQUE (id)")
