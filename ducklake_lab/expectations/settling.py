@@ -90,14 +90,17 @@ class _Settling:
         self._transaction.outcomes += found
 
     def _chosen(self, *, spares: bool) -> list[tuple[Table, Expectation]]:
-        """The expectations of the changed tables; those by row first, as the others read other rows."""
+        """The expectations of the changed tables; those by row first, as the others read other rows.
+
+        A row that violates two is set aside rather than dropped.
+        """
         transaction = self._transaction
         found = []
         for table in transaction.state.tables.expecting():
             staged = transaction.data.get(table.table_id)
             if staged is not None and staged.changes_rows:
                 found += [(table, one) for one in expectations_of(table) if one.spares == spares]
-        return sorted(found, key=lambda pair: (not pair[1].is_by_row, pair[1].kind == "references"))
+        return sorted(found, key=lambda pair: (not pair[1].is_by_row, pair[1].kind == "references", pair[1].on == "drop"))
 
     # Violations
 
