@@ -41,7 +41,7 @@ def with_expectation(table: Table, statement: op.Expect, target: Table | None) -
                 f"DROP EXPECTATION {quote_identifier(known.name)} first, or choose another name."
             )
     columns = _named(table, statement.columns)
-    sql, target_columns = statement.sql, ()
+    sql = statement.sql
     if statement.kind == "check":
         _check_condition(sql, [column for column in table.columns if column.name in dict(columns)])
     elif statement.kind == "fresh":

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ducklake_lab.engine.in_process import engine
 from ducklake_lab.engine.key_predicates import between, has_predicates, of_values
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.errors import CatalogError
@@ -108,11 +108,12 @@ class Finder:
     def _repeated(self, rows: TableRows, columns: Sequence[Column], read: Read, settled: Rows | None) -> Found:
         names, present = read.names, _present(read.names)
         listed = ", ".join(names)
-        inside = self._asking.rows(
-            f"SELECT count(*) AS n FROM rows WHERE {present} GROUP BY {listed} HAVING count(*) > 1 LIMIT 1", read
-        )
-        is_repeated = inside.arrow().num_rows > 0
-        keys, predicate = self._keys(read, columns)
+        keys, predicate, is_repeated = self._keys(read, columns)
+        if is_repeated is None:
+            inside = self._asking.rows(
+                f"SELECT count(*) AS n FROM rows WHERE {present} GROUP BY {listed} HAVING count(*) > 1 LIMIT 1", read
+            )
+            is_repeated = inside.arrow().num_rows > 0
         beside = rows.beside(columns, predicate)
         matched = self._looked_up(keys, read, beside) if beside is not None else None
         if matched is None and not is_repeated:
@@ -145,7 +146,7 @@ class Finder:
     def _dangling(self, expectation: Expectation, columns: Sequence[Column], read: Read) -> Found:
         target, others = self.target_of(expectation)
         same = all(one.data_type == other.data_type for one, other in zip(columns, others, strict=True))
-        keys, predicate = self._keys(read, others if same else ())
+        keys, predicate, _ = self._keys(read, others if same else ())
         beside = self._rows_of(target).all(others, predicate)
         matched = self._looked_up(keys, read, beside)
         present = _present(read.names)
@@ -182,17 +183,25 @@ class Finder:
         count = self._asking.number(f"SELECT count(*) AS n FROM ({sql})", read, looks_up=True, **others)
         return Found(count, self._asking.rows(sql, read, looks_up=True, **others)) if count else Found(0)
 
-    def _keys(self, read: Read, columns: Sequence[Column]) -> tuple[Rows | None, Predicate | None]:
-        """Returns the distinct keys of the rows that came, None where they are many, and a predicate that they fulfil."""
+    def _keys(self, read: Read, columns: Sequence[Column]) -> tuple[Rows | None, Predicate | None, bool | None]:
+        """Returns the distinct keys of the rows that came, a predicate that they fulfil, and whether one comes twice.
+
+        The first and the last are None for many rows.
+        """
         present, listed = _present(read.names), ", ".join(read.names)
         inlined = read.plan.inlined.rows.num_rows if read.plan.inlined is not None else 0
         rows = inlined + sum(file.data_file.record_count for file in read.plan.files)
         bounded = [(column, f"k{i}") for i, column in enumerate(columns) if has_predicates(column.data_type)]
         if rows <= _FEW:
-            keys = self._asking.rows(f"SELECT DISTINCT {listed} FROM rows WHERE {present}", read).arrow()
-            return InMemory(keys), _predicate(keys, bounded)
+            counted = self._asking.rows(
+                f"SELECT {listed}, count(*) AS many FROM rows WHERE {present} GROUP BY {listed}", read
+            ).arrow()
+            keys = counted.drop_columns(["many"])
+            is_repeated = pc.any(pc.greater(counted.column("many"), 1)).as_py() is True
+            terms = [of_values((column.name,), _ordered(keys.column(name))) for column, name in bounded]
+            return InMemory(keys), And(tuple(terms)) if terms and keys.num_rows else None, is_repeated
         if not bounded:
-            return None, None
+            return None, None, None
         ends = ", ".join(f"min({name}) AS a{name}, max({name}) AS b{name}" for _, name in bounded)
         found = self._asking.rows(f"SELECT {ends} FROM rows WHERE {present}", read).arrow()
         terms = []
@@ -200,7 +209,7 @@ class Finder:
             low, high = found.column(f"a{name}"), found.column(f"b{name}")
             if low[0].as_py() is not None:
                 terms.append(between((column.name,), pa.chunked_array([*low.chunks, *high.chunks])))
-        return None, And(tuple(terms)) if terms else None
+        return None, And(tuple(terms)) if terms else None, None
 
     def _looked_up(self, keys: Rows | None, read: Read, beside: ScanPlan) -> Rows | None:
         """Returns those of the keys that other rows have; None where they have none."""
@@ -259,10 +268,7 @@ def _present(names: Sequence[str]) -> str:
     return " AND ".join(f"{name} IS NOT NULL" for name in names)
 
 
-def _predicate(keys: pa.Table, bounded: Sequence[tuple[Column, str]]) -> Predicate | None:
-    terms = []
-    for column, name in bounded:
-        sql = f"SELECT DISTINCT {name} FROM keys ORDER BY 1"
-        distinct = engine.evaluate(sql, {"keys": keys.select([name])}).column(0)
-        terms.append(of_values((column.name,), distinct))
-    return And(tuple(terms)) if terms and keys.num_rows else None
+def _ordered(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Returns distinct values in DuckDB's order, which is Arrow's for types whose statistics bound files."""
+    distinct = pa.chunked_array([pc.unique(values)])
+    return distinct.take(pc.sort_indices(distinct))

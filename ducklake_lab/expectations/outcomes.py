@@ -50,6 +50,13 @@ class Outcome:
                 return f"in {self.table}_quarantine by {self.expectation.name}"
         return f"{'violates' if self.count == 1 else 'violate'} {self.expectation.name} of {self.table}"
 
+    @property
+    def warning(self) -> str:
+        """Returns the text of the warning after a commit."""
+        words = {"drop": "left out", "quarantine": f"now in {self.table}_quarantine"}
+        word = words.get(self.expectation.on, "written")
+        return f"{self.text(f'({word})')}."
+
     def first_text(self) -> str:
         """Returns the first violating rows on one line; why it is violated where no row says it."""
         return "; ".join(_first(self.rows)) if self.rows is not None else self.why

@@ -64,6 +64,8 @@ def _beside(transaction: Transaction, table: Table) -> Table:
             columns.append(Column.build(column, kind, next_id))
             next_id += sum(1 for _ in columns[-1].walk())
         return transaction.create_table(schema, name, columns)
+    if all(found.column(column) is None for column, _ in wanted[-len(ADDED) :]):
+        raise EntryExistsError(f"{name} is another table than the one beside {table.name}; rename it.")
     changed = found
     for column, kind in wanted:
         known = changed.column(column)

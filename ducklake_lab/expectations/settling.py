@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from ducklake_lab.engine import changes
 from ducklake_lab.engine.placement import Engines
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.engine.staging import stage_written, target_of
-from ducklake_lab.errors import EntryExistsError, ExpectationError, ExpectationWarning, UnsupportedFeatureError
+from ducklake_lab.errors import EntryExistsError, ExpectationError, UnsupportedFeatureError
 from ducklake_lab.expectations.asking import Asking, Read
 from ducklake_lab.expectations.finding import Finder, Found, find_target, same_place
 from ducklake_lab.expectations.outcomes import FIRST_ROWS, Outcome
@@ -26,10 +25,6 @@ from ducklake_lab.model.expectations import Expectation, expectations_of
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.staged import FILE_ID, ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.transaction.transaction import Transaction
-
-#: Frames between a warning and the statement; Python shows the line there.
-_CALLER = 12
-_DID = {"warn": "(written)", "drop": "(left out)", "quarantine": "(now in {quarantine})"}
 
 
 @dataclass(frozen=True)
@@ -92,21 +87,20 @@ class _Settling:
         if failed:
             more = f" And {len(failed) - 1} more expectations are violated." if len(failed) > 1 else ""
             raise ExpectationError(f"{failed[0].text()}. Nothing was written.{more}", failed)
-        outcomes = [*spared.values(), *found]
-        for outcome in outcomes:
-            did = _DID[outcome.expectation.on].format(quarantine=f"{outcome.table}_quarantine")
-            warnings.warn(f"{outcome.text(did)}.", ExpectationWarning, stacklevel=_CALLER)
         self._transaction.outcomes += found
 
     def _chosen(self, *, spares: bool) -> list[tuple[Table, Expectation]]:
-        """The expectations of the changed tables; those by row first, as the others read other rows."""
+        """The expectations of the changed tables; those by row first, as the others read other rows.
+
+        A row that violates two is set aside rather than dropped.
+        """
         transaction = self._transaction
         found = []
         for table in transaction.state.tables.expecting():
             staged = transaction.data.get(table.table_id)
             if staged is not None and staged.changes_rows:
                 found += [(table, one) for one in expectations_of(table) if one.spares == spares]
-        return sorted(found, key=lambda pair: (not pair[1].is_by_row, pair[1].kind == "references"))
+        return sorted(found, key=lambda pair: (not pair[1].is_by_row, pair[1].kind == "references", pair[1].on == "drop"))
 
     # Violations
 

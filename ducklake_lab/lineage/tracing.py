@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from ducklake_lab.duckdb.evaluation import Settings
 from ducklake_lab.errors import DuckLakeError, EntryNotFoundError
 from ducklake_lab.lineage.graph import Edge, Node
 from ducklake_lab.lineage.history import Noted
@@ -20,6 +21,7 @@ from ducklake_lab.sql.plan import NamedRows, Resolver, StoredMacro
 from ducklake_lab.sql.planning.lineage import StatementLineage, lineage_of
 
 _CATALOG = re.compile(r"('(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")|\{DUCKLAKE_CATALOG\}\.")
+_UTC: Settings = (("TimeZone", "UTC"),)
 #: Views within views that are followed.
 _DEEPEST = 30
 
@@ -70,6 +72,9 @@ class StateResolver(Resolver):
         return EntryRows(
             view, [(flow.name, flow.kind or DataType("varchar")) for flow in found.flows], (schema, self._alias)
         )
+
+    def settings(self) -> Settings:
+        return _UTC
 
     def macro(self, name: op.TableName, kind: Literal["scalar", "table"]) -> StoredMacro | None:
         return self.macros((self._alias, self._schema(name))).get((kind, name.name.casefold()))

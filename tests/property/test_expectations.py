@@ -7,7 +7,7 @@ import warnings
 from collections import Counter
 
 import duckdb
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ducklake_lab as dl
@@ -72,7 +72,7 @@ def _definition(kind: str, text: str) -> str:
     return f"({text}) REFERENCES p(k)"
 
 
-@settings(max_examples=examples(120), deadline=None)
+@settings(max_examples=examples(120), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(_EXPECTED, min_size=1, max_size=3),
     st.lists(_CHANGE, min_size=1, max_size=6),
@@ -117,6 +117,14 @@ def test_what_is_committed_fulfils_the_expectations(
                 assert not violated
                 plain.execute("COMMIT")
             else:
+                if violated and change[0] == "insert" and all(kind in ("check", "not null") for kind, _ in expected):
+                    # the rows that were there fulfil all, so that all others are new
+                    for kind, text in expected:
+                        plain.execute(_bad_rows(kind, text).replace("SELECT *", "DELETE", 1))
+                    violated = False
+                if not violated:
+                    mine = Counter(session.sql("SELECT k, v, s FROM t").fetchall())
+                    assert mine == Counter(plain.execute("SELECT k, v, s FROM t").fetchall())
                 plain.execute("ROLLBACK")
                 rows = session.sql("SELECT k, v, s FROM t").fetchall()
                 parents = session.sql("SELECT k FROM p").fetchall()

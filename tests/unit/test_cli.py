@@ -438,3 +438,30 @@ def test_blame_prints_who_set_the_cells(lake: str, capsys: pytest.CaptureFixture
     assert footer.endswith("snapshot 2")
     assert main(["blame", lake, "t", "--where", "q = 2"]) == 2
     assert 'no column "q"' in capsys.readouterr().err
+
+
+def test_check_exits_with_one_where_an_expectation_is_violated(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    lake = f"ducklake:{tmp_path}/checked.ducklake"
+    with dl.connect(lake, data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        session.sql("CREATE TABLE t (v INTEGER); INSERT INTO t VALUES (1), (-1)")
+        session.sql(
+            "ALTER TABLE t EXPECT odd CHECK (v % 2 <> 0); ALTER TABLE t EXPECT big CHECK (v > 9) ON VIOLATION warn"
+        )
+        since = session.current_snapshot().snapshot_id
+    assert main(["check", lake, "t", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["expectation"], row["outcome"], row["violations"]) for row in rows] == [
+        ("big", "warned", 2),
+        ("odd", "passed", 0),
+    ]
+    with dl.connect(lake, engine="duckdb") as session:
+        session.sql("ALTER TABLE t EXPECT positive CHECK (v > 0)")
+    assert main(["check", lake]) == 1
+    assert "positive" in capsys.readouterr().out
+    assert main(["check", lake, "t", "--since", str(since)]) == 0
+    assert main(["check", lake, "nope"]) == 2
+    with dl.connect(lake, engine="duckdb") as session:
+        session.sql("CREATE VIEW w AS SELECT v + 1 AS more FROM t")
+    capsys.readouterr()
+    assert main(["lineage", lake, "t.v", "--json"]) == 0
+    assert '"more"' in capsys.readouterr().out

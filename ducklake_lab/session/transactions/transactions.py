@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,6 +14,7 @@ from ducklake_lab.errors import (
     CommitUnknownError,
     EntryExistsError,
     EntryNotFoundError,
+    ExpectationWarning,
     MergeConflictError,
     TransactionError,
     UsageError,
@@ -110,6 +112,7 @@ class Transactions:
             self.rollback()
             raise
         self._forget(commit=True)
+        _warn(transaction)
         return snapshot
 
     def _note_commit(self, snapshot: Snapshot | None) -> None:
@@ -250,3 +253,10 @@ class Transactions:
         finally:
             self._reads.transaction = None
             self._reads.pins.clear()
+        _warn(transaction)
+
+
+def _warn(transaction: Transaction) -> None:
+    """Warns of expectations that the committed rows violated; a warning that becomes an error takes nothing back."""
+    for outcome in transaction.outcomes:
+        warnings.warn(outcome.warning, ExpectationWarning, stacklevel=3)

@@ -18,7 +18,7 @@ Refusal = dl.ExpectationError
 
 @pytest.fixture
 def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session]:
-    with dl.connect(lake_uri(), data_path=f"{tmp_path}/data", engine="duckdb") as made:
+    with dl.connect(lake_uri(), data_path=f"{tmp_path}/data", alias="lake", engine="duckdb") as made:
         made.sql("CREATE TABLE t (id INTEGER, v INTEGER, s VARCHAR)")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", dl.ExpectationWarning)
