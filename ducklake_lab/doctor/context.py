@@ -24,6 +24,8 @@ Made = TypeVar("Made")
 NEVER = 2**63 - 1
 #: Names of tables of inlined rows.
 _DATA_TABLE = re.compile(r"ducklake_inlined_data_(\d+)_(\d+)")
+#: Texts that PostgreSQL casts to a number.
+_NUMBER = "^-?[0-9]+([.][0-9]+)?(e[-+]?[0-9]+)?$"
 #: Types in which databases compare bounds as numbers.
 _REAL = {"duckdb": "DOUBLE", "sqlite": "REAL", "postgresql": "DOUBLE PRECISION", "mysql": "DOUBLE"}
 
@@ -154,7 +156,9 @@ class Context:
         return f"concat({', '.join(parts)})" if self.dialect == "mysql" else f"({' || '.join(parts)})"
 
     def number(self, text: str) -> str:
-        """SQL of a bound as a number; NULL where it is none, or an error in databases that cannot try."""
+        """SQL of a bound as a number. SQLite and MySQL give one for any text; PostgreSQL and DuckDB give NULL."""
+        if self.dialect == "postgresql":
+            return f"CASE WHEN {text} ~ '{_NUMBER}' THEN CAST({text} AS {_REAL[self.dialect]}) END"
         cast = "TRY_CAST" if self.dialect == "duckdb" else "CAST"
         return f"{cast}({text} AS {_REAL[self.dialect]})"
 

@@ -72,7 +72,8 @@ def _findings(context: Context, check: Check) -> list[Finding]:
         found = [_finding(context, check, row) for row in rows[:MOST]]
         if len(rows) > MOST:
             found.append(_more(context, check))
-    except (DuckLakeError, sa.exc.SQLAlchemyError, duckdb.Error) as error:
+    # a damaged catalog may have texts where numbers belong
+    except (DuckLakeError, sa.exc.SQLAlchemyError, duckdb.Error, TypeError, ValueError) as error:
         if context.connection.in_transaction():
             context.connection.rollback()
         reason = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]

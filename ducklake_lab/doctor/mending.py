@@ -120,16 +120,6 @@ def drop_outside_mark(context: Context, row: Row) -> Plan:
     return Plan([Change(name, mark, None) for mark in distinct(marks)], table_of_hit(row))
 
 
-def drop_dangling_marks(context: Context, row: Row) -> Plan:
-    name = context.delete_tables[number(row["table_id"])]
-    sql = (
-        f"DELETE FROM {quote_identifier(name)} WHERE NOT EXISTS (SELECT 1 FROM ducklake_data_file AS f "
-        f"WHERE f.data_file_id = {quote_identifier(name)}.file_id)"
-    )
-    statement = Statement(name, sql, f"remove {row['deletions']} deletions of files that have gone")
-    return Plan(table_id=table_of_hit(row), statements=[statement])
-
-
 # Row ids
 
 

@@ -119,7 +119,7 @@ def _plan(context: Context, finding: Finding) -> Plan | None:
         return None
     try:
         plan = check.repair.plan(context, rows[0])
-    except (DuckLakeError, OSError) as error:
+    except (DuckLakeError, OSError, TypeError, ValueError) as error:
         raise NoRepairError(str(error).partition("\n")[0]) from None
     if plan.is_empty:
         raise NoRepairError("there is nothing to change")

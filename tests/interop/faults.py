@@ -288,7 +288,7 @@ def _faults() -> Iterator[Fault]:
         "SELECT min(begin_snapshot) + 1 FROM {marks}",
     )
     yield Fault("inlined_deletion_outside", f"INSERT INTO {{marks}} VALUES ({_G}, 700, {_N})", f"SELECT {_N}")
-    yield Fault("inlined_deletions_of_no_file", f"INSERT INTO {{marks}} VALUES (3999, 7, {_N})")
+    yield Fault("inlined_deletions_of_no_file", f"INSERT INTO {{marks}} VALUES (3999, 7, {_N})", mends=False)
     yield Fault(
         "inlined_deletion_of_other_table",
         f"INSERT INTO {{marks}} VALUES ((SELECT min(data_file_id) FROM ducklake_data_file WHERE table_id = {_U}), 3, {_N})",

@@ -202,7 +202,7 @@ def test_vectors_name_the_snapshot_that_commits_them(
     kind: str, new_catalog: Make, tmp_path: Path, *, encrypted: bool
 ) -> None:
     uri = new_catalog(kind)
-    options = {"write_deletion_vectors": True, "encrypted": encrypted}
+    options = {"write_deletion_vectors": "plain", "encrypted": encrypted}
     with connect(uri, tmp_path, **options) as session, connect(uri, tmp_path, data_path=None) as other:
         session.sql("CREATE TABLE n AS SELECT i::INTEGER AS i FROM range(300) AS r(i); CREATE TABLE o (i INTEGER)")
         session.sql("DELETE FROM n WHERE i < 40")

@@ -56,6 +56,8 @@ _CALLS: dict[str, Callable[[dl.Session], Any]] = {
     "tables": lambda session: session.tables(),
     "options": lambda session: list(session.options()),
     "health": lambda session: list(session.health()._repr_html_()),
+    "doctor": lambda session: session.doctor(deep=True)._repr_html_(),
+    "repair": lambda session: session.repair("all").fetchall(),
     "schema browser": lambda session: of_catalog("lake", *session.catalog()),
     "information schema": lambda session: session.sql("FROM information_schema.columns").fetchall(),
     "view and macro": lambda session: session.sql("SELECT plus(1), carrier FROM v").fetchall(),

@@ -200,7 +200,7 @@ CHECKS = (
         "inlined_deletions_of_no_file", "deletions", "info", "none", "inlined deletions",
         "{deletions} deletions are kept in the catalog, and their files have gone.",
         query=_mark_of_no_file, key=("table_id",),
-        repair=Repair("remove them", mending.drop_dangling_marks),
+        reason="they are needed if a data file's row comes back from a backup; flush_inlined_data lets go of them",
     ),
     Check(
         "inlined_deletion_of_other_table", "deletions", "error", "wrong", _OF,
