@@ -42,7 +42,7 @@ def add_serve(commands: Commands) -> None:
         metavar="HOST",
         help="listen at this address, also for other machines (localhost)",
     )
-    served.add_argument("--data-path", metavar="PATH", help="where the data of a new lake shall be kept")
+    served.add_argument("--data-path", metavar="PATH", help="the folder for the data of a new lake")
 
 
 def _serve(given: argparse.Namespace) -> int:

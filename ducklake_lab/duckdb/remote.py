@@ -1,8 +1,8 @@
 """Connections to a DuckDB that another process serves, by DuckDB's extension quack.
 
-The server runs texts of SQL, each connection in a session of its own, so that BEGIN, COMMIT and ROLLBACK are texts as well. A
-request that is lost cannot be told from one whose answer is lost. So statements that write are held until COMMIT, and go to the
-server with it as one text: the server runs all of it or nothing, and a client that dies leaves no transaction with writes open.
+The server runs texts of SQL, each connection in a session of its own, so that BEGIN, COMMIT and ROLLBACK are texts as well. A lost
+answer looks like a lost request. So statements that write are held until COMMIT, and go to the server with it as one text: the server
+runs all of it or nothing, and a client that dies leaves no transaction with writes open.
 """
 
 from __future__ import annotations
