@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -28,8 +29,15 @@ def plan(uri: str, name: str = "t") -> ScanPlan:
 
 
 @pytest.fixture
-def uri(lake_uri: Callable[[], str]) -> str:
+def empty(lake_uri: Callable[[], str], tmp_path: Path) -> str:
     made = lake_uri()
+    dl.connect(made, alias="lake", data_path=f"{tmp_path}/data").close()
+    return made
+
+
+@pytest.fixture
+def uri(empty: str) -> str:
+    made = empty
     with dl.connect(made, alias="lake", engine="duckdb") as session:
         session.sql(f"CREATE TABLE t ({COLUMNS})")
         session.sql("ALTER TABLE t SET PARTITIONED BY (bucket(3, a), bucket(4, k), bucket(2, s), bucket(5, d))")
@@ -59,8 +67,8 @@ def test_parts_are_the_rows_of_a_bucket(uri: str, name: str, count: int) -> None
         assert {int(key or 0) for key in Bucket(count).keys(values)} == {bucket}
 
 
-def test_files_of_other_keys_or_types_are_in_no_bucket(lake_uri: Callable[[], str]) -> None:
-    uri = lake_uri()
+def test_files_of_other_keys_or_types_are_in_no_bucket(empty: str) -> None:
+    uri = empty
     with dl.connect(uri, alias="lake", engine="duckdb") as session:
         session.sql(f"CREATE TABLE t (i INTEGER, {COLUMNS})")
         session.sql(f"INSERT INTO t SELECT 1, {VALUES} FROM range(50)")
@@ -78,8 +86,8 @@ def test_files_of_other_keys_or_types_are_in_no_bucket(lake_uri: Callable[[], st
         assert not buckets.is_whole(plan(uri), "k")
 
 
-def test_types_that_compare_alike_in_spark(lake_uri: Callable[[], str]) -> None:
-    uri = lake_uri()
+def test_types_that_compare_alike_in_spark(empty: str) -> None:
+    uri = empty
     kinds = (
         "TINYINT",
         "BIGINT",
