@@ -214,8 +214,10 @@ def _chosen(lakes: Lakes, state: CatalogState, name: str) -> Callable[[Node], bo
 def _entry(lakes: Lakes, state: CatalogState, parts: tuple[str, ...]) -> Table | View | None:
     if not 1 <= len(parts) <= 3:
         return None
+    catalog = parts[0] if len(parts) == 3 else None
+    schema = parts[-2] if len(parts) > 1 else None
     try:
-        place = lakes.entry(*((None,) * (3 - len(parts)) + parts))
+        place = lakes.entry(catalog, schema, parts[-1])
     except EntryNotFoundError:
         return None
     if place.lake is not lakes.get():

@@ -85,12 +85,10 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
         TransactionError: the retries were used up.
         ExpectationError: rows violate an expectation of their table that refuses them.
     """
-    if not transaction.has_changes:
-        _commit_without_snapshot(transaction)
-        return None
-    _check_commit_message(transaction)
-    transaction.check_expectations()
-    if not transaction.has_changes:  # all rows were left out
+    if transaction.has_changes:
+        _check_commit_message(transaction)
+        transaction.check_expectations()
+    if not transaction.has_changes:  # from the beginning, or as all rows were left out
         _commit_without_snapshot(transaction)
         return None
     transaction.check_files()

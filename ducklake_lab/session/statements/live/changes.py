@@ -65,7 +65,7 @@ def replace_rows(
         deleted, inserted = _differences(table, own, near)
         stage_deleted(transaction, matched.target, matched.scan, deleted, deleted.table.num_rows)
     added = dml.append(table, inserted) if inserted.table.num_rows else 0
-    return deleted.table.num_rows + added
+    return int(deleted.table.num_rows) + added
 
 
 def _near(rows: Rows, few: int) -> Here | None:
