@@ -167,8 +167,8 @@ def _refuse_limit(query: exp.Expr) -> None:
 
 def _at_place(key: exp.Expr, select: exp.Select) -> exp.Expr:
     if isinstance(key, exp.Literal) and not key.is_string and key.name.isdigit():
-        place: exp.Expr = select.expressions[int(key.name) - 1]
-        return place.unalias().copy()
+        shown: exp.Expr = select.expressions[int(key.name) - 1].unalias().copy()
+        return shown
     return key
 
 

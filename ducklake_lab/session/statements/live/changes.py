@@ -60,12 +60,14 @@ def replace_rows(
         if near is None or matched.rows.is_on_spark:
             # computed once: a second run could give sums with other last digits
             dml.delete_matched(table, matched)
-            return matched.count + dml.append(table, rows)
+            gone: int = matched.count
+            return gone + dml.append(table, rows)
         own = matched.rows.here().first(count + len(VIRTUAL_COLUMNS), [*VIRTUAL_COLUMNS, *_names(count)])
         deleted, inserted = _differences(table, own, near)
         stage_deleted(transaction, matched.target, matched.scan, deleted, deleted.table.num_rows)
     added = dml.append(table, inserted) if inserted.table.num_rows else 0
-    return int(deleted.table.num_rows) + added
+    staged: int = deleted.table.num_rows + added
+    return staged
 
 
 def _near(rows: Rows, few: int) -> Here | None:
