@@ -223,7 +223,7 @@ class Review:
         folded, known = name.casefold(), list[str]()
         for state in reversed(self._states):
             titles = state.table_names()
-            known += titles.values()
+            known += [*titles.values(), *(bare for _, bare in state.tables.names.values())]
             found = [i for i, title in titles.items() if title.casefold() == folded]
             found = found or [i for i, (_, bare) in state.tables.names.items() if bare.casefold() == folded]
             if len(found) > 1:
