@@ -163,17 +163,21 @@ def _read(remark_id: str, text: str) -> Remark | None:
         )
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
-    texts = (remark.text, *(one for one in (remark.author, remark.table, remark.column) if one is not None))
-    numbers = (remark.snapshot_id, remark.generation, remark.table_id or 0, remark.row_id or 0)
+    texts = (remark.kind, remark.text, *_given(remark.author, remark.table, remark.column))
+    numbers = (remark.snapshot_id, remark.generation, *_given(remark.table_id, remark.row_id))
     is_valid = (
         remark_id.isascii()
         and remark_id.isalnum()
-        and remark.kind in DEEDS
         and all(isinstance(one, str) for one in texts)
+        and remark.kind in DEEDS
         and all(type(one) is int for one in numbers)
         and (remark.table is not None or (remark.row_id is None and remark.column is None))
     )
     return remark if is_valid else None
+
+
+def _given(*values: object) -> list[object]:
+    return [value for value in values if value is not None]
 
 
 def write_remark(connection: sa.Connection, remark: Remark) -> None:

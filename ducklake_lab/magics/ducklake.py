@@ -265,7 +265,7 @@ class DuckLakeMagics(Magics):
 
     def _current(self) -> LakeSession:
         if self.session is None and self.lake:
-            self._attach(self.lake, {})
+            self._attach(self.lake, {}, lambda session: self.pins.apply(session, leave_out=False))
         if self.session is None:
             raise UsageError("No lake is connected. Connect one: %ducklake connect ducklake:metadata.ducklake")
         return self.session

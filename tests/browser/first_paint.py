@@ -45,7 +45,7 @@ _PROBLEMS = """
             }
             if (node.matches("svg, svg *")) continue;
             // boxes of any number of columns, and the values in them
-            if (node.matches(".dlk-scroll, .dlk-tb-grid, .dlk-cf .dlk-g") || node.closest(".dlk-tb-grid .dlk-g-rows")) continue;
+            if (node.matches(".dlk-scroll, .dlk-tb-grid, :is(.dlk-cf, .dlk-rv) .dlk-g, .dlk-rv-list, .dlk-ag-commits") || node.closest(".dlk-tb-grid .dlk-g-rows")) continue;
             const style = getComputedStyle(node);
             if (style.overflowX === "visible" || !node.clientWidth || style.display === "inline") continue;
             const range = document.createRange();

@@ -81,6 +81,9 @@ def test_a_pin_outlives_its_kernel(uri: str, notebook: Path, start: Callable[[],
     second.ducklake(f"connect '{uri}' --alias lake")
     assert rows(second) == 2
     third = start()
+    third.lake = uri
+    assert rows(third) == 1  # the lake of the settings, attached by the first cell
+    third.ducklake("disconnect")
     third.ducklake(f"connect '{uri}' --alias lake --no-pin")
     assert lake_of(third)["pin"] == {"at": None, "origin": "left out"} and rows(third) == 2
 
