@@ -100,7 +100,9 @@ class _Settling:
             staged = transaction.data.get(table.table_id)
             if staged is not None and staged.changes_rows:
                 found += [(table, one) for one in expectations_of(table) if one.spares == spares]
-        return sorted(found, key=lambda pair: (not pair[1].is_by_row, pair[1].kind == "references", pair[1].on == "drop"))
+        return sorted(
+            found, key=lambda pair: (not pair[1].is_by_row, pair[1].kind == "references", pair[1].on == "drop")
+        )
 
     # Violations
 

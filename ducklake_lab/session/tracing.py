@@ -197,8 +197,9 @@ def _chosen(lakes: Lakes, state: CatalogState, name: str) -> Callable[[Node], bo
 def _entry(lakes: Lakes, state: CatalogState, parts: tuple[str, ...]) -> Table | View | None:
     if not 1 <= len(parts) <= 3:
         return None
+    catalog, schema = (None, None, *parts)[-3:-1]
     try:
-        place = lakes.entry(*((None,) * (3 - len(parts)) + parts))
+        place = lakes.entry(catalog, schema, parts[-1])
     except EntryNotFoundError:
         return None
     if place.lake is not lakes.get():

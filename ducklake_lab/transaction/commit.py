@@ -89,8 +89,7 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
         _commit_without_snapshot(transaction)
         return None
     _check_commit_message(transaction)
-    transaction.check_expectations()
-    if not transaction.has_changes:  # all rows were left out
+    if not _is_left(transaction):
         _commit_without_snapshot(transaction)
         return None
     transaction.check_files()
@@ -123,6 +122,12 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
     raise TransactionError(
         f"The commit lost against other commits {policy.max_retries + 1} times; nothing was written. Try again."
     )
+
+
+def _is_left(transaction: Transaction) -> bool:
+    """Check expectations; return whether anything is left to commit, rather than all rows left out."""
+    transaction.check_expectations()
+    return transaction.has_changes
 
 
 def _commit_without_snapshot(transaction: Transaction) -> None:
