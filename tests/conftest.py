@@ -161,7 +161,8 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture(autouse=True)
 def _spark_is_active(request: pytest.FixtureRequest) -> Iterator[None]:
     """Makes the test's session the active one: PySpark leaves the one that made a DataFrame of local rows last."""
-    if "spark" not in request.fixturenames:
+    given = getattr(request.node, "callspec", None)
+    if "spark" not in request.fixturenames or (given is not None and "spark" in given.params):
         yield
         return
     from ducklake_lab.spark import runtime

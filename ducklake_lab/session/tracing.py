@@ -214,8 +214,7 @@ def _chosen(lakes: Lakes, state: CatalogState, name: str) -> Callable[[Node], bo
 def _entry(lakes: Lakes, state: CatalogState, parts: tuple[str, ...]) -> Table | View | None:
     if not 1 <= len(parts) <= 3:
         return None
-    catalog = parts[0] if len(parts) == 3 else None
-    schema = parts[-2] if len(parts) > 1 else None
+    catalog, schema = (None, None, *parts)[-3:-1]
     try:
         place = lakes.entry(catalog, schema, parts[-1])
     except EntryNotFoundError:

@@ -232,7 +232,8 @@ def _parsed(statement: op.InsertLiterals) -> op.Insert:
 
 def _counted(count: int, transaction: Transaction, entry: NamedEntry) -> Result:
     """Returns the result of a statement; rows that expectations left out of its commit are not counted."""
-    if transaction.left_out and transaction.snapshot is not None:
+    has_ended = transaction.snapshot is not None or not transaction.has_changes
+    if transaction.left_out and has_ended:
         left_out = transaction.left_out.get(entry.table().table_id, 0)
         count = max(count - left_out, 0)
     return count_result(count, _made_by(transaction))
