@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ducklake_lab.catalog.files import read_column_stats
 from ducklake_lab.doctor import footers
 from ducklake_lab.doctor.check import Row
 from ducklake_lab.doctor.contents import plan_of, read_rows, seen_files, table_of
@@ -79,9 +78,14 @@ def facts(context: Context) -> list[FileFacts]:
 
 
 def _stats(context: Context, table_id: int) -> dict[int, dict[int, ColumnStats]]:
-    found: dict[int, dict[int, ColumnStats]] = {}
-    for at in {context.newest, *(context.snapshots[:1])}:
-        found |= read_column_stats(context.connection, table_id, None, at)
+    """Statistics of a table's files, by file and column."""
+    found: dict[int, dict[int, ColumnStats]] = defaultdict(dict)
+    query = (
+        "SELECT data_file_id, column_id, value_count, null_count, min_value, max_value, contains_nan "
+        f"FROM ducklake_file_column_stats WHERE table_id = {table_id:d}"
+    )
+    for file_id, column_id, *values in context.tuples(query):
+        found[file_id][column_id] = ColumnStats(column_id, None, *values)
     return found
 
 
@@ -188,7 +192,7 @@ def future_rows(context: Context) -> Iterator[Row]:
 
 
 def repeated_row_ids(context: Context) -> Iterator[Row]:
-    """Rows of one snapshot with one id: at the newest snapshot, and at those before each file ended."""
+    """Rows of files with one id at the newest snapshot."""
     by_table: dict[int, list[FileFacts]] = defaultdict(list)
     for one in context.once(facts):
         if one.error is None and len(one.row_ids):

@@ -148,7 +148,7 @@ def _file(folder: Path, suffix: str = ".parquet", table: str = "t", *, deletes: 
             f"ORDER BY {key} {order} LIMIT 1"
         ).fetchone()
     assert row is not None
-    return folder / "data" / "main" / table / row[0]
+    return folder / "data" / "main" / table / str(row[0])
 
 
 def _remove(folder: Path) -> None:

@@ -7,11 +7,12 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import ducklake_lab as dl
 from tests.memory import FOLDER
+from tests.property.test_maintenance import Maintenance
 from tests.property.test_reverts import Step, histories, run
 from tests.reference import connect
 from tests.sampling import examples
@@ -33,3 +34,28 @@ def test_a_whole_lake_is_healthy(steps: list[Step], deep: bool) -> None:
     finally:
         reference.close()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+class Maintained(Maintenance):
+    """Changes, maintenance, expiry and restores at random; the answers have a test of their own."""
+
+    def every_snapshot_reads_as_it_was(self) -> None:
+        pass
+
+    def the_change_feed_leads_from_one_snapshot_to_the_next(self) -> None:
+        pass
+
+    def teardown(self) -> None:
+        found = self.session.doctor(deep=True)
+        super().teardown()
+        assert not found.is_ill, [(one.check, one.object, one.finding) for one in found.findings]
+
+
+Maintained.TestCase.settings = settings(
+    max_examples=examples(40),
+    stateful_step_count=15,
+    deadline=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+TestMaintained = Maintained.TestCase

@@ -51,8 +51,6 @@ class Maintenance(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         assert not self.session.spark_started
-        found = self.session.doctor(deep=True)
-        assert not found.is_ill, [(one.check, one.object, one.finding) for one in found.findings]
         self.session.close()
         self.reference.close()
         shutil.rmtree(self.folder, ignore_errors=True)
