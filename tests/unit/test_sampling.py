@@ -34,7 +34,7 @@ def test_seeds_of_some_days_take_each_case() -> None:
     catalogs = _on_catalogs("x", "y")
     sampled = _family((Case(f"{_FUNCTION}[{number}]") for number in range(10)), 4)
     both = _family(_on_catalogs("x", "y", "z"), 2)
-    for cases, days in ((catalogs, 4), (sampled, 4), (both, 8)):
+    for cases, days in ((catalogs, len(CATALOGS)), (sampled, 4), (both, 2 * len(CATALOGS))):
         by_day = [chosen(cases, seed) for seed in range(7, 7 + days)]
         assert sorted(name for taken in by_day for name in taken) == sorted(case.id for case in cases)
 
