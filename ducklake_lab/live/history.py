@@ -37,6 +37,10 @@ class SinceThen:
         wanted = (snapshot for snapshot in self.changes if snapshot not in without)
         return [i for i in wanted if any(c.value == table_id and c.kind in _OF_ROWS for c in self.changes[i])]
 
+    def flushes(self, snapshot_id: int, table_id: int) -> bool:
+        """Returns whether a snapshot flushed inlined data of a table; of deletions, the reference says that it deleted."""
+        return Change("inline_flush", table_id) in self.changes[snapshot_id]
+
     def tables(self) -> set[int]:
         """Returns the ids of tables that were changed."""
         return {c.value for changes in self.changes.values() for c in changes if isinstance(c.value, int)}

@@ -8,6 +8,7 @@ from typing import Literal
 
 from ducklake_lab.catalog import attachments
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.engine.changes import Feed
 from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError, UsageError
 from ducklake_lab.live.definition import Definition, read_definition
 from ducklake_lab.live.history import SinceThen, reason_to_recompute, since
@@ -168,7 +169,11 @@ class LiveLook:
             return f"snapshots since {before.snapshot}, which its rows stand at, have expired"
         with lake.connect() as connection:
             then = lake.state(connection, lake.snapshot(connection, before.snapshot))
-        others = history.of_rows(table.table_id, without=(begun,))
+        others = [
+            snapshot
+            for snapshot in history.of_rows(table.table_id, without=(begun,))
+            if not history.flushes(snapshot, table.table_id) or self._changes_rows(lake, state, table, snapshot)
+        ]
         if others:
             return f"snapshot {others[0]} changed its rows, and was no refresh"
         for source in tables.values():
@@ -176,6 +181,12 @@ class LiveLook:
             if reason is not None:
                 return reason
         return history
+
+    def _changes_rows(self, lake: Lake, state: CatalogState, table: Table, snapshot_id: int) -> bool:
+        """Returns whether the change feed of one snapshot has rows; reads them."""
+        with lake.connect() as connection:
+            plan = plan_feed(lake, connection, state, table, snapshot_id, snapshot_id)
+        return any(Feed(name, plan).arrow().num_rows for name in ("table_insertions", "table_deletions"))
 
     def _incremental(
         self,
