@@ -41,7 +41,6 @@ SPARK_TESTS = (
     "test_catalog_reads.py",
     "test_catalog_streams.py",
     "test_catalog_writes.py",
-    "test_bucketed.py",
     "test_data_source.py",
     "test_data_source_writes.py",
     "test_found_rows.py",

@@ -29,7 +29,7 @@ from tests.spark.versions import SPARK
 
 #: Steps of a stream: its source plans a batch and reads it, its sink writes, commits, and has committed.
 STREAM_STEPS = ("offset", "plan", "read", "write", "ask", "commit")
-#: Steps of a statement of Spark SQL; only those that write new versions of rows have the first two.
+#: Steps of a statement of Spark SQL; only one that writes new versions of rows comes to the first two.
 STATEMENT_STEPS = ("sql begin", "sql write", "sql ask", "sql commit")
 #: Names the file, and the group of the processes that die: Python's workers are in another one.
 _FILE, _GROUP = "KILLED_WORK_FILE", "KILLED_WORK_GROUP"
@@ -98,7 +98,7 @@ class _Source(DuckLakeDataSource):
 
 
 class Work:
-    """Work that is asked for, on one Spark: `copy`, `feed`, `named` (a stream by names of tables), `sql`."""
+    """Runs requests on one Spark: `copy`, `feed`, `named` (a stream by names of tables), `sql`."""
 
     def __init__(self, folder: str, source: str, target: str, where: str) -> None:
         self._folder, self._source, self._target = folder, source, target

@@ -118,4 +118,4 @@ def test_bronze_silver_and_gold(lake: SparkLake, tmp_path: Path) -> None:
 
 def test_the_pipeline_names_no_format() -> None:
     text = Path(medallion.__file__).read_text(encoding="utf-8").casefold()
-    assert not any(word in text for word in ("ducklake", "iceberg", "delta", "using parquet", "format("))
+    assert not any(word in text for word in ("ducklake", "iceberg", "delta", "using parquet", '.format("'))

@@ -33,7 +33,6 @@ _OF_CATALOGS = {
         "a_statement_that_loses",
     ),
     "test_catalog_streams.py": ("goes_from_table_to_table",),
-    "test_bucketed.py": ("joins_of_all_kinds", "stands_between"),
 }
 
 

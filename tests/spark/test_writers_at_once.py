@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import ducklake_lab as dl
 from ducklake_lab.datasource import register
+from ducklake_lab.spark import runtime
 from tests.reference import connect
 
 pytestmark = pytest.mark.sampled(4)
@@ -19,16 +21,16 @@ WRITERS, ROUNDS = 8, 3
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def table(request: pytest.FixtureRequest, new_catalog: Callable[..., str]) -> str:
+def table(request: pytest.FixtureRequest, new_catalog: Callable[..., str], tmp_path: Path) -> str:
     """The URI of a lake with the table t, which has a partition for each writer and one more."""
     uri = new_catalog(request.param)
-    with dl.connect(uri, alias="lake", engine="duckdb") as session:
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
         session.sql("CREATE TABLE t (p INTEGER, k BIGINT, n BIGINT); ALTER TABLE t SET PARTITIONED BY (p)")
         session.sql(f"INSERT INTO t SELECT range % {WRITERS + 1}, range, 0 FROM range({100 * (WRITERS + 1)})")
     return uri
 
 
-def at_once(write: Callable[[int], None]) -> None:
+def at_once(spark: Any, write: Callable[[int], None]) -> None:
     """Runs all writers at once; raises the first error."""
     failed: list[BaseException] = []
     barrier = threading.Barrier(WRITERS)
@@ -36,7 +38,8 @@ def at_once(write: Callable[[int], None]) -> None:
     def run(number: int) -> None:
         try:
             barrier.wait(60)
-            write(number)
+            with runtime.acting(spark):
+                write(number)
         except BaseException as error:  # noqa: BLE001 - the test raises it
             failed.append(error)
 
@@ -69,7 +72,7 @@ def test_statements_of_spark(spark: Any, spark_jar: None, table: str) -> None:
                 spark.sql(f"DELETE FROM {name} WHERE p = {number} AND k % 10 = 9")
                 spark.sql(f"INSERT INTO {name} VALUES ({number}, {1000 + turn}, 7)")
 
-        at_once(write)
+        at_once(spark, write)
     first = 100 * (ROUNDS - 1)
     kept = [k for k in range(first, first + 30) if k % 10 != 9]
     expected = len(kept) + 1, sum(kept) + 1000 + ROUNDS - 1, sum(k % 2 == 0 for k in kept) + 7
@@ -87,7 +90,7 @@ def test_the_format(spark: Any, table: str) -> None:
             writer.option("partitionOverwriteMode", "dynamic").mode("overwrite").save(table)
             writer.mode("append").save(table)
 
-    at_once(write)
+    at_once(spark, write)
     first = 100 * (ROUNDS - 1)
     total = 2 * sum(range(first, first + 30))
     untouched = [k for k in range(100 * (WRITERS + 1)) if k % (WRITERS + 1) == WRITERS]

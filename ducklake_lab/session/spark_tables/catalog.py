@@ -43,7 +43,6 @@ _ANSWERS: dict[str, Callable[[Parts, Request], object]] = {
     "load procedure": calls.check,
     "call": calls.call,
     "aggregate": reading.aggregate,
-    "bucketed": reading.is_bucketed,
 }
 
 

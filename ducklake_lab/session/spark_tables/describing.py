@@ -11,7 +11,7 @@ from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.quoting import quote_for_spark, quoted_path
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.model.transforms import Bucket, parse_transform
-from ducklake_lab.session.spark_tables import buckets, metadata_tables
+from ducklake_lab.session.spark_tables import metadata_tables
 from ducklake_lab.session.spark_tables.parts import Parts, RefusedError, Request, moment, schema_of, token_of
 from ducklake_lab.sql import parse
 
@@ -110,19 +110,14 @@ def _properties(table: Table) -> dict[str, str]:
 
 
 def _keys(table: Table) -> list[dict[str, Any]]:
-    """Returns the partition keys by names of Spark's transforms, where it has them.
-
-    A bucket of a column has the form in which its values are hashed, where tables can be joined by it.
-    """
+    """Returns the partition keys by names of Spark's transforms, where it has them."""
     found: list[dict[str, Any]] = []
     for key in table.partition.fields if table.partition is not None else ():
         column, transform = table.column_by_id(key.column_id), parse_transform(key.transform)
         if column is None:
             continue  # no query needs the key of a dropped column
         if isinstance(transform, Bucket):
-            form = buckets.form_of(column)
-            described = {"transform": "bucket", "buckets": transform.count, "column": column.name}
-            found.append(described if form is None else {**described, "form": form})
+            found.append({"transform": "bucket", "buckets": transform.count, "column": column.name})
         else:
             found.append({"transform": str(transform), "column": column.name})
     return found

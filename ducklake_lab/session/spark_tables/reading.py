@@ -27,9 +27,7 @@ from ducklake_lab.model.predicates import (
 from ducklake_lab.model.quoting import quote_for_spark, quote_identifier
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.model.state import CatalogState
-from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.session.rows.digests import digest_of
-from ducklake_lab.session.spark_tables import buckets
 from ducklake_lab.session.spark_tables.parts import Parts, Request
 from ducklake_lab.sql.planning.metadata_aggregates import ROWS
 
@@ -49,27 +47,16 @@ _VALUES: dict[str, Callable[[str], object]] = {
 
 
 def scan(parts: Parts, request: Request) -> DataFrame:
-    """Returns the rows of a table, with the columns of a request in order; on request those of one bucket."""
+    """Returns the rows of a table, with the columns of a request in order."""
+    token = request["table"]
+    state, table = table_of(parts, token)
     columns: list[str] = request["columns"]
-    plan = _plan(parts, request)
-    virtual = any(name in VIRTUAL_COLUMNS and plan.table.column(name) is None for name in columns)
-    if "bucket" in request:
-        plan = buckets.part(plan, request["bucketed"], request["bucket"])
+    predicates = [found for entry in request["conditions"] if (found := _predicate(entry, table)) is not None]
+    plan = parts.sources.scans.plan(parts.lake, state, table, And(tuple(predicates)) if predicates else None)
+    virtual = any(name in VIRTUAL_COLUMNS and table.column(name) is None for name in columns)
     with parts.engine.running() as spark:
         frame = Scan(plan, virtual).frame(spark)
         return frame.select(*map(quote_for_spark, columns))
-
-
-def is_bucketed(parts: Parts, request: Request) -> bool:
-    """Returns whether each file of a read has the rows of one bucket, and they have more bytes than `least`."""
-    plan = _plan(parts, request)
-    return plan.bytes_read > request["least"] and buckets.is_whole(plan, request["bucketed"])
-
-
-def _plan(parts: Parts, request: Request) -> ScanPlan:
-    state, table = table_of(parts, request["table"])
-    predicates = [found for entry in request["conditions"] if (found := _predicate(entry, table)) is not None]
-    return parts.sources.scans.plan(parts.lake, state, table, And(tuple(predicates)) if predicates else None)
 
 
 def aggregate(parts: Parts, request: Request) -> DataFrame:

@@ -17,13 +17,16 @@ _Done = TypeVar("_Done")
 _SECONDS = 60.0
 
 
-def until_committed(transactions: Transactions, run: Callable[[], _Done], *, reads: bool) -> _Done:
+def until_committed(
+    transactions: Transactions, run: Callable[[], _Done], *, reads: bool, seconds: float = _SECONDS
+) -> _Done:
     """Returns the result of the first run without a conflict.
 
     A statement in an open transaction runs once: its user may have decided by rows that have changed since.
 
     Args:
         reads: the statement reads rows of lakes; other statements begin on cached entries (ADR 81).
+        seconds: after which it does not run again.
 
     Raises:
         TransactionConflictError: every allowed run conflicted; nothing is written.
@@ -42,7 +45,7 @@ def until_committed(transactions: Transactions, run: Callable[[], _Done], *, rea
                 assert transactions.last is not None  # a statement that raises it has written
                 lake = transactions.last.lake
                 policy = RetryPolicy.of(lake)
-                if runs > policy.max_retries or time.monotonic() - began > _SECONDS:
+                if runs > policy.max_retries or time.monotonic() - began > seconds:
                     if runs > 1:
                         raise TransactionConflictError(f"{error} It ran {runs} times.") from error
                     raise

@@ -39,24 +39,17 @@ record LakeScan(
 
   /** Returns the rows, with the columns of `readSchema`. */
   Dataset<Row> rows() {
-    if (aggregates == null) {
-      return table.bridge.rows("scan", request());
+    ObjectNode request = Bridge.object();
+    request.set("table", table.token());
+    if (aggregates != null) {
+      request.set("aggregates", aggregates);
+      return table.bridge.rows("aggregate", request);
     }
-    ObjectNode request = Bridge.object();
-    request.set("table", table.token());
-    request.set("aggregates", aggregates);
-    return table.bridge.rows("aggregate", request);
-  }
-
-  /** Returns the request for the rows. */
-  ObjectNode request() {
-    ObjectNode request = Bridge.object();
-    request.set("table", table.token());
     request.set("columns", Bridge.texts(readSchema.fieldNames()));
     ArrayNode list = request.putArray("conditions");
     conditions.forEach(list::add);
     request.set("options", Bridge.tree(options.asCaseSensitiveMap()));
-    return request;
+    return table.bridge.rows("scan", request);
   }
 
   @Override

@@ -24,7 +24,7 @@ final class ReadRule extends Rule<LogicalPlan> {
     if (WriteStrategy.isOfLake(plan)) {
       return plan; // the transaction of the write plans its reads
     }
-    Replacing replacing = new Replacing(Bucketed.of(plan));
+    Replacing replacing = new Replacing();
     LogicalPlan found = (LogicalPlan) plan.transformUpWithSubqueries(replacing);
     if (replacing.session == null) {
       return plan;
@@ -33,12 +33,7 @@ final class ReadRule extends Rule<LogicalPlan> {
   }
 
   private static final class Replacing extends AbstractPartialFunction<LogicalPlan, LogicalPlan> {
-    private final Bucketed bucketed;
     private SparkSession session;
-
-    Replacing(Bucketed bucketed) {
-      this.bucketed = bucketed;
-    }
 
     @Override
     public boolean isDefinedAt(LogicalPlan plan) {
@@ -52,11 +47,6 @@ final class ReadRule extends Rule<LogicalPlan> {
     }
 
     private LogicalPlan replaced(DataSourceV2ScanRelation relation) {
-      LogicalPlan byBuckets = bucketed.plan(relation);
-      if (byBuckets != null) {
-        session = bucketed.session();
-        return byBuckets;
-      }
       Dataset<?> rows = (Dataset<?>) ((LakeScan) relation.scan()).rows();
       session = rows.sparkSession();
       LogicalPlan plan = rows.queryExecution().analyzed();
