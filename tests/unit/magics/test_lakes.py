@@ -302,3 +302,21 @@ def test_says_when_an_answer_changed(shell: InteractiveShell, run: Run, tmp_path
     assert "answer" in found._repr_html_()
     found = run("%ducklake when 'SELECT max(i) FROM t' --start 2 --monotonic")
     assert [(row[0], row[-1]) for row in found.fetchall()] == [(2, 3)]
+
+
+def test_checks_and_lineage(shell: InteractiveShell, run: Run, tmp_path: Path):
+    ducklake_lab.load_ipython_extension(shell)
+
+    run(f"%ducklake connect ducklake:{tmp_path}/lake.ducklake")
+    run("%%ducklake\nCREATE TABLE t (v INTEGER); INSERT INTO t VALUES (-1)")
+    run("%%ducklake\nALTER TABLE t EXPECT positive CHECK (v > 0)")
+    run("%%ducklake\nCREATE TABLE u AS SELECT v * 2 AS w FROM t")
+    assert [row[1:6] for row in run("%ducklake check t").fetchall()] == [
+        ("positive", "CHECK (v > 0)", "fail", "failed", 1)
+    ]
+    assert [row[5] for row in run("%ducklake check --since 2").fetchall()] == [0]
+    with pytest.raises(Exception, match="violates positive"):
+        run("%%ducklake\nINSERT INTO t VALUES (-2)")
+    assert [row[2:8] for row in run("%ducklake lineage t.v").fetchall()] == [
+        ("main.t", "v", "main.u", "w", "value", "CREATE TABLE AS")
+    ]
