@@ -37,9 +37,10 @@ class SinceThen:
         wanted = (snapshot for snapshot in self.changes if snapshot not in without)
         return [i for i in wanted if any(c.value == table_id and c.kind in _OF_ROWS for c in self.changes[i])]
 
-    def flushes(self, snapshot_id: int, table_id: int) -> bool:
-        """Returns whether a snapshot flushed inlined data of a table; of deletions, the reference says that it deleted."""
-        return Change("inline_flush", table_id) in self.changes[snapshot_id]
+    def may_flush(self, snapshot_id: int, table_id: int) -> bool:
+        """Returns whether a snapshot that deleted rows of a table may only have written earlier deletions to files."""
+        kinds = {change.kind for change in self.changes[snapshot_id] if change.value == table_id}
+        return kinds <= {"deleted_from_table", "inline_flush", "flushed_inlined"}
 
     def tables(self) -> set[int]:
         """Returns the ids of tables that were changed."""

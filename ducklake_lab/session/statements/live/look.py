@@ -172,7 +172,7 @@ class LiveLook:
         others = [
             snapshot
             for snapshot in history.of_rows(table.table_id, without=(begun,))
-            if not history.flushes(snapshot, table.table_id) or self._changes_rows(lake, state, table, snapshot)
+            if not history.may_flush(snapshot, table.table_id) or self._changes_rows(lake, state, table, snapshot)
         ]
         if others:
             return f"snapshot {others[0]} changed its rows, and was no refresh"
