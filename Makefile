@@ -66,9 +66,8 @@ format: $(VENV)/.dev ## Format the code and sort its imports
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format ducklake_lab benchmarks tests
 
-bench: $(VENV)/.dev ## Compare speed with Spark, the reference, Iceberg and Delta, as ratios
+bench: $(VENV)/.dev ## Compare speed with Spark and with the reference, as ratios
 	$(BIN)/python -m benchmarks
-	$(BIN)/python -m benchmarks.lakehouses
 
 footprint: $(VENV)/.dev ## Print what an installation weighs and what importing it takes of the CPU
 	$(BIN)/python -m benchmarks.footprint

@@ -2,8 +2,7 @@
 
 Each environment is made by pip from the package index as a user's would be, with nothing of the tests' own. In each
 runs tests/smoke.py (the demo lake, written and queried on Spark; diffs, views and magics), and tests/unit unless left out.
-Where its DuckDB has another major version than the one here, both write one lake in turns (tests/crossed.py). Where its PySpark
-is older, it runs the tests of Spark's catalog and of the format, by the jar that was compiled against the PySpark here.
+Where its DuckDB has another major version than the one here, both write one lake in turns (tests/crossed.py).
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import time
 import tomllib
 import venv
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 
 import duckdb
@@ -34,20 +32,6 @@ TOOLS = (
     "polars>=1.20,<2",
     "pytest>=8.3,<10",
     "pytest-timeout>=2.3,<3",
-)
-#: Tests of what differs between versions of Spark: its catalog, the format, streams, changes, and what runs beside the user's session.
-SPARK_TESTS = (
-    "test_catalog_aggregates.py",
-    "test_catalog_reads.py",
-    "test_catalog_streams.py",
-    "test_catalog_writes.py",
-    "test_data_source.py",
-    "test_data_source_writes.py",
-    "test_found_rows.py",
-    "test_medallion.py",
-    "test_merge.py",
-    "test_own_session.py",
-    "test_streams.py",
 )
 EXTENSIONS = ("ducklake", "httpfs", "postgres-scanner", "quack", "sqlite-scanner", "tpch")
 
@@ -107,25 +91,9 @@ class Environment:
         tests = ["-m", "pytest", "-q", "-p", "no:cacheprovider", f"--basetemp={self.folder / 'tests'}", "tests/unit"]
         return self._run(*tests, cwd=ROOT).strip().splitlines()[-1]
 
-    def spark(self) -> str:
-        """The last line of pytest for the tests of Spark; the unit tests have installed what they need."""
-        if self._version("pyspark") == version("pyspark"):
-            return "the PySpark of all tests"
-        tests = [str(ROOT / "tests" / "spark" / name) for name in SPARK_TESTS]
-        options = [
-            "-q",
-            "-p",
-            "no:cacheprovider",
-            "--everything",
-            "--catalog",
-            "duckdb",
-            f"--basetemp={self.folder / 'spark'}",
-        ]
-        return self._run("-m", "pytest", *options, *tests, cwd=ROOT).strip().splitlines()[-1]
-
     def duckdb(self) -> str:
         """The version of DuckDB."""
-        return self._version("duckdb")
+        return self._run("-c", "import duckdb; print(duckdb.__version__)").strip()
 
     def crossed(self) -> str:
         """Write one lake with two DuckDBs in turns, and name them; both must differ in their first number."""
@@ -136,9 +104,6 @@ class Environment:
         for step, python in enumerate((self.python, Path(sys.executable), self.python, Path(sys.executable))):
             self._run("-m", "tests.crossed", lake, str(step), python=python, cwd=ROOT)
         return f"one lake by DuckDB {self.duckdb()} and {duckdb.__version__} in turns"
-
-    def _version(self, package: str) -> str:
-        return self._run("-c", f"from importlib.metadata import version; print(version('{package}'))").strip()
 
     def _run(self, *arguments: str | Path, cwd: Path | None = None, python: Path | None = None) -> str:
         done = subprocess.run(
@@ -173,7 +138,6 @@ def main() -> None:
                 if not options.smoke:
                     print(f"{environment}: {made.unit()}", flush=True)
                     print(f"{environment}: {made.crossed()}", flush=True)
-                    print(f"{environment}: Spark: {made.spark()}", flush=True)
             except subprocess.CalledProcessError:
                 failed.append(environment)
             print(f"{environment}: {time.monotonic() - started:.0f} s", flush=True)

@@ -247,25 +247,23 @@ class Kills:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.spark.kills", description=__doc__.split("\n")[0])
-    parser.add_argument("--kills", type=int, default=100, help="half of them on classic Spark, half on Spark Connect")
-    parser.add_argument("--where", choices=("classic", "connect"), help="all of them there")
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--where", choices=("classic", "connect"), default="classic")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--catalog", choices=("sqlite", "duckdb"), default="sqlite")
     options = parser.parse_args()
-    places: tuple[Where, ...] = (options.where,) if options.where else ("classic", "connect")
-    for where in places:
-        with tempfile.TemporaryDirectory(prefix="ducklake-lab-kills-") as name:
-            kind = "sqlite:" if options.catalog == "sqlite" else ""
-            uris = [f"ducklake:{kind}{name}/{lake}.db" for lake in ("source", "target")]
-            kills = Kills(Path(name), uris[0], uris[1], where, options.seed)
-            started = time.monotonic()
-            kills.run(options.kills // len(places))
-            print(
-                f"{where}: {kills.done.total()} kills, {kills.starts} starts of Spark, {time.monotonic() - started:.0f} s; "
-                "counts and sums exact"
-            )
-            for kill, count in sorted(kills.done.items()):
-                print(f"  {count:3} {kill}")
+    with tempfile.TemporaryDirectory(prefix="ducklake-lab-kills-") as name:
+        kind = "sqlite:" if options.catalog == "sqlite" else ""
+        uris = [f"ducklake:{kind}{name}/{lake}.db" for lake in ("source", "target")]
+        kills = Kills(Path(name), uris[0], uris[1], options.where, options.seed)
+        started = time.monotonic()
+        kills.run(options.kills)
+        print(
+            f"{options.where}: {kills.done.total()} kills, {kills.starts} starts of Spark, "
+            f"{time.monotonic() - started:.0f} s; counts and sums exact"
+        )
+        for kill, count in sorted(kills.done.items()):
+            print(f"  {count:3} {kill}")
 
 
 if __name__ == "__main__":

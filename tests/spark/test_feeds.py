@@ -35,7 +35,6 @@ HISTORY = (
 TWICE = "BEGIN; UPDATE t SET s = 'a' WHERE i < 9; UPDATE t SET s = 'b' WHERE i < 7; DELETE FROM t WHERE i < 4; COMMIT"
 
 
-@pytest.mark.anywhere
 @pytest.mark.parametrize("inlining", [0, 10])
 @pytest.mark.parametrize("row_ids", [0, 1000], ids=["joined by Spark", "paired by position"])
 def test_feed_is_that_of_the_reference(
@@ -59,7 +58,6 @@ def test_feed_is_that_of_the_reference(
         assert reference.execute(sql).fetchall() == rows
 
 
-@pytest.mark.anywhere
 def test_feed_after_compaction(spark: Any, tmp_path: Path) -> None:
     with dl.connect(f"ducklake:{tmp_path}/a.ducklake", alias="lake", spark=spark, engine="spark") as session:
         session.sql("CALL lake.set_option('data_inlining_row_limit', 0)")

@@ -53,7 +53,6 @@ def session(tmp_path: Path, spark: Any) -> Iterator[dl.Session]:
         yield session
 
 
-@pytest.mark.anywhere
 @pytest.mark.parametrize("kind", ["DataFrame", "Arrow table"])
 def test_keys_of_a_source_find_the_rows(
     kind: str, session: dl.Session, spark: Any, monkeypatch: pytest.MonkeyPatch
@@ -78,7 +77,6 @@ def test_keys_of_a_source_find_the_rows(
                 assert _changed(session, change, "spark", rows) == wanted, (change, way)
 
 
-@pytest.mark.anywhere
 @pytest.mark.parametrize(("most", "part"), [(64_000_000, 8 << 20), (600, 8 << 20), (1, 50), (0, 50)])
 def test_few_and_many_found_rows_are_changed_alike(
     most: int, part: int, session: dl.Session, monkeypatch: pytest.MonkeyPatch

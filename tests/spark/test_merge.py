@@ -16,7 +16,6 @@ from tests.merges import MERGES, TABLES, duckdb_rows
 pytestmark = pytest.mark.sampled(4)
 
 
-@pytest.mark.anywhere
 def test_merge_on_files_as_the_reference_reads_it(
     spark: Any, new_catalog: Callable[..., str], tmp_path: Path, reference: Any
 ) -> None:
@@ -39,7 +38,6 @@ def test_merge_on_files_as_the_reference_reads_it(
     assert reference.execute("SELECT rowid, i, s FROM lake.t ORDER BY i").fetchall() == rows
 
 
-@pytest.mark.anywhere
 def test_rows_are_those_of_duckdb(spark: Any, tmp_path: Path) -> None:
     with dl.connect(f"ducklake:{tmp_path}/a.ducklake", spark=spark, engine="spark") as session:
         for merge in MERGES:
