@@ -21,5 +21,5 @@ def test_killed_work_is_done_once(
         pytest.skip("the processes of a local Spark are killed")
     uris = [new_catalog("sqlite", name) for name in ("source", "target")]
     kills = Kills(tmp_path, uris[0], uris[1], "classic", request.config.getoption("--seed"))
-    kills.run(5)
-    assert kills.done.total() == 5
+    kills.run(3)
+    assert kills.done.total() == 3
