@@ -101,8 +101,13 @@ def _give_view(error: MergeConflictError) -> None:
     def show() -> None:
         hook("conflicts.show")(error)
 
+    is_shown = False
+
     def render() -> list[str]:
-        show()
+        nonlocal is_shown
+        if not is_shown:  # a kernel asks again for its reply
+            is_shown = True
+            show()
         return [f"{type(error).__name__}: {error}"]
 
     error._ipython_display_ = show  # type: ignore[attr-defined]
