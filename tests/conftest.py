@@ -23,7 +23,7 @@ from tests.cluster import QUICK_JAVA, standalone_cluster
 from tests.installed import Installed, build_wheel, install
 from tests.memory import FOLDER
 from tests.reference import connect
-from tests.sampling import CATALOGS, COLLECTED, case_of, chosen, seed_of_today, take_all_examples, whole
+from tests.sampling import CATALOGS, COLLECTED, case_of, chosen, sampled, seed_of_today, take_all_examples, whole
 from tests.spark_jar import builder
 
 if FOLDER:
@@ -108,6 +108,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not whole(config):
         if config.option.catalog:
             cases = [replace(case, on_every_catalog=True) for case in cases]
+        else:
+            cases = sampled(cases)
         taken = chosen(cases, config.option.seed)
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in taken])
         items[:] = [item for item in items if item.nodeid in taken]
