@@ -114,7 +114,7 @@ def run(lab: Lab, lake: Lake, theme: Theme) -> Page:
     page = lab.open("first.ipynb", theme=theme, fresh=True)
     page.set_viewport_size({"width": 1320, "height": 4000})
     run_all(page)
-    expect(page.locator(".dlk-live:not(.dlk-tb-unseen)")).to_have_count(7)
+    expect(page.locator(".dlk-live:not(.dlk-tb-unseen, .dlk-lf)")).to_have_count(7)
     expect(page.locator(".dlk-pv")).to_have_count(1)
     return page
 
