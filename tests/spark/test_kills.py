@@ -12,6 +12,7 @@ from tests.spark.versions import writes_streams
 
 
 @pytest.mark.spark
+@pytest.mark.sampled(3, "pipelines")
 @pytest.mark.timeout(1500)
 @writes_streams
 def test_killed_work_is_done_once(

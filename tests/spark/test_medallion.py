@@ -17,7 +17,7 @@ from tests.spark.catalogs import SparkLake, spark_lake
 from tests.spark.medallion import Medallion
 from tests.spark.versions import writes_streams
 
-pytestmark = [writes_streams, pytest.mark.sampled(2)]
+pytestmark = [writes_streams, pytest.mark.sampled(3, "pipelines")]
 
 #: Numbers of a customer's columns in this test.
 Version = tuple[str, str, Decimal, str]
