@@ -19,8 +19,11 @@ from tests.sampling import examples
 
 pytestmark = pytest.mark.sampled(3, "histories and files at random")
 
+#: Lakes of a proof, or of a sample: each takes seconds.
+_EXAMPLES = 1000 if examples(1000) == 1000 else 10
 
-@settings(max_examples=examples(1000), deadline=None, suppress_health_check=list(HealthCheck))
+
+@settings(max_examples=_EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=histories(), deep=st.sampled_from([False, False, False, True]))
 def test_a_whole_lake_is_healthy(steps: list[Step], deep: bool) -> None:
     folder = Path(tempfile.mkdtemp(dir=FOLDER))
