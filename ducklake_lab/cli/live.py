@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ducklake_lab.cli.arguments import DONE, Commands, add_data_path, add_output
 from ducklake_lab.cli.lakes import attach
 from ducklake_lab.cli.output import write_rows
-from ducklake_lab.errors import DuckLakeError
+from ducklake_lab.errors import CatalogLockedError, DuckLakeError
 from ducklake_lab.model.quoting import quoted_name
 
 if TYPE_CHECKING:
@@ -52,12 +52,24 @@ def _refresh(given: argparse.Namespace) -> int:
     from ducklake_lab.session import Session
 
     with Session(engine=given.engine) as session:
-        attach(session, given, read_only=given.explain)
+        _attach(session, given)
         name = quoted_name(given.table) if given.table is not None else "ALL"
         if given.watch and not given.explain:
             _watch(session, given, name)
         write_rows(session.sql(f"{'EXPLAIN ' if given.explain else ''}REFRESH {name}"), given)
     return DONE
+
+
+def _attach(session: Session, given: argparse.Namespace) -> None:
+    """Attaches the lake; a watcher waits for a catalog file that another process has open for a moment."""
+    while True:
+        try:
+            return attach(session, given, read_only=given.explain)
+        except CatalogLockedError as error:
+            if not given.watch:
+                raise
+            print(f"ducklake-lab: {error}", file=sys.stderr, flush=True)
+        time.sleep(given.every)
 
 
 def _watch(session: Session, given: argparse.Namespace, name: str) -> None:

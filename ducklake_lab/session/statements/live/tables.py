@@ -191,7 +191,7 @@ class LiveTables:
             ("rows_changed", "int64"), ("seconds", "float64"), ("snapshot", "int64"),
         ]  # fmt: skip
         rows = [(d.table, d.mode, d.reason, d.rows_read, d.rows_changed, d.seconds, d.snapshot) for d in done]
-        return Result(listed_rows(shapes, rows), engine=self._engine, is_query=False)
+        return Result(listed_rows(shapes, rows), engine=self._engine)
 
     def _check_alone(self, what: str) -> None:
         if self._lakes.in_transaction:
