@@ -17,9 +17,9 @@ from ducklake_lab.errors import UnsupportedFeatureError, UsageError
 
 Backend = Literal["duckdb", "sqlite", "postgresql", "mysql"]
 
-#: `password=…` of a connection string, and `user:password@` of a URL.
 #: `host`, `host:port`, `[::1]:port`.
 _HOST = re.compile(r"(?P<host>[\w.-]+|\[[0-9a-fA-F:.]+\])(?::(?P<port>\d{1,5}))?")
+#: `password=…` of a connection string, and `user:password@` of a URL.
 _PASSWORD = re.compile(r"""passw\w*["']?\s*=\s*["']?(?!\$\{)[^\s&]|(?:^|//)[^\s/@:]*:(?!\$\{)[^\s/]+@""", re.IGNORECASE)
 
 

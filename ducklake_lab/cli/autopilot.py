@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 from typing import TYPE_CHECKING
 
 from ducklake_lab.autopilot.policy import parsed
 from ducklake_lab.cli.arguments import DONE, Commands, add_data_path, add_json
 from ducklake_lab.cli.lakes import attach
 from ducklake_lab.cli.output import write
+from ducklake_lab.cli.watching import attach_patiently, watch
 
 if TYPE_CHECKING:
     from ducklake_lab.session import Session
@@ -48,15 +48,14 @@ def _autopilot(given: argparse.Namespace) -> int:
     from ducklake_lab.session import Session
 
     with Session() as session:
-        attach(session, given, read_only=not (given.once or given.watch or given.set))
+        if given.watch is not None:
+            attach_patiently(session, given, given.watch)
+            watch(lambda: _print(session, given, dry_run=False), given.watch)
+        attach(session, given, read_only=not (given.once or given.set))
         if given.set:
             write([f"{session.set_policy(dict(map(parsed, given.set)))}\n"])
-        elif given.watch is None:
-            _print(session, given, dry_run=not given.once)
         else:
-            while True:
-                _print(session, given, dry_run=False)
-                time.sleep(given.watch)
+            _print(session, given, dry_run=not given.once)
     return DONE
 
 

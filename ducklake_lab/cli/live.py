@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import sys
-import time
 from typing import TYPE_CHECKING
 
 from ducklake_lab.cli.arguments import DONE, Commands, add_data_path, add_output
 from ducklake_lab.cli.lakes import attach
 from ducklake_lab.cli.output import write_rows
-from ducklake_lab.errors import CatalogLockedError, DuckLakeError
+from ducklake_lab.cli.watching import attach_patiently, watch
 from ducklake_lab.model.quoting import quoted_name
 
 if TYPE_CHECKING:
@@ -52,37 +50,26 @@ def _refresh(given: argparse.Namespace) -> int:
     from ducklake_lab.session import Session
 
     with Session(engine=given.engine) as session:
-        _attach(session, given)
         name = quoted_name(given.table) if given.table is not None else "ALL"
         if given.watch and not given.explain:
+            attach_patiently(session, given, given.every)
             _watch(session, given, name)
+        attach(session, given, read_only=given.explain)
         write_rows(session.sql(f"{'EXPLAIN ' if given.explain else ''}REFRESH {name}"), given)
     return DONE
 
 
-def _attach(session: Session, given: argparse.Namespace) -> None:
-    """Attaches the lake; a watcher waits for a catalog file that another process has open for a moment."""
-    while True:
-        try:
-            return attach(session, given, read_only=given.explain)
-        except CatalogLockedError as error:
-            if not given.watch:
-                raise
-            print(f"ducklake-lab: {error}", file=sys.stderr, flush=True)
-        time.sleep(given.every)
-
-
 def _watch(session: Session, given: argparse.Namespace, name: str) -> None:
-    """Refreshes whenever the lake has a new snapshot, until Ctrl-C; an error is printed, and the next look tries again."""
+    """Refreshes whenever the lake has a new snapshot."""
     seen = -1
-    while True:
-        try:
-            newest = session.current_snapshot().snapshot_id
-            if newest != seen:
-                done = session.sql(f"REFRESH {name}")
-                seen = session.current_snapshot().snapshot_id
-                if any(mode != "nothing" for mode in done.carried().column("mode").to_pylist()):
-                    write_rows(done, given)
-        except DuckLakeError as error:
-            print(f"ducklake-lab: {error}", file=sys.stderr, flush=True)
-        time.sleep(given.every)
+
+    def look() -> None:
+        nonlocal seen
+        if session.current_snapshot().snapshot_id == seen:
+            return
+        done = session.sql(f"REFRESH {name}")
+        seen = session.current_snapshot().snapshot_id
+        if any(mode != "nothing" for mode in done.carried().column("mode").to_pylist()):
+            write_rows(done, given)
+
+    watch(look, given.every)

@@ -9,11 +9,13 @@ from functools import partial
 from typing import Literal
 from zoneinfo import ZoneInfo
 
+import sqlalchemy as sa
+
 from ducklake_lab.autopilot.plan import Need, Piece, pieces_of
 from ducklake_lab.autopilot.policy import KEY, Policy, check, policy_of, scopes_of, stored, written
 from ducklake_lab.autopilot.run import Receipt, Workshop, run
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.options import Scope
+from ducklake_lab.catalog.options import Options, Scope
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import SnapshotNotFoundError, TransactionError, UsageError
 from ducklake_lab.files.options import target_file_size
@@ -123,7 +125,7 @@ class Autopilot:
                 chosen = {i: policy for i, policy in tables.items() if policy.enabled or not only_enabled}
                 shapes = table_shapes(lake, connection, state.snapshot.snapshot_id) if chosen else {}
                 ages = {policy.settled for policy in chosen.values()}
-                settled = {age: _newest_before(lake, now - timedelta(seconds=age)) for age in ages}
+                settled = {age: _newest_before(lake, connection, now - timedelta(seconds=age)) for age in ages}
             needs = [
                 Need(
                     state.tables[i],
@@ -138,21 +140,8 @@ class Autopilot:
             ]
             pieces = pieces_of(needs)
             if own.enabled or not only_enabled:
-                pieces += self._of_lake(lake)
+                pieces += _of_lake(lake, options)
         return own, pieces
-
-    def _of_lake(self, lake: Lake) -> Iterator[Piece]:
-        """Yield the work on the whole lake: snapshots that expire, then files that no snapshot needs."""
-        options = checkpoint.read_lake_options(lake)
-        expire_before, delete_before = checkpoint.expire_older_than(options), checkpoint.delete_older_than(options)
-        if expire_before is not None:
-            found = find_expirable(lake, versions=None, older_than=expire_before)
-            if found:
-                yield Piece("expire", None, lake.alias, rows=len(found))
-        if delete_before is not None:
-            scheduled = read_scheduled(lake, delete_before)
-            if scheduled:
-                yield Piece("clean up", None, lake.alias, rows=len(scheduled))
 
     def _workshop(self, lake: Lake) -> Workshop:
         options = checkpoint.read_lake_options(lake)
@@ -187,15 +176,27 @@ def _facts(piece: Piece, effect: str) -> tuple[object, ...]:
     return piece.name, piece.step, len(piece.files), piece.read_bytes, effect
 
 
+def _of_lake(lake: Lake, options: Options) -> Iterator[Piece]:
+    """Yield the work on the whole lake: snapshots that expire, then files that no snapshot needs."""
+    expire_before, delete_before = checkpoint.expire_older_than(options), checkpoint.delete_older_than(options)
+    if expire_before is not None:
+        found = find_expirable(lake, versions=None, older_than=expire_before)
+        if found:
+            yield Piece("expire", None, lake.alias, rows=len(found))
+    if delete_before is not None:
+        scheduled = read_scheduled(lake, delete_before)
+        if scheduled:
+            yield Piece("clean up", None, lake.alias, rows=len(scheduled))
+
+
 def _table(transaction: Transaction, table_id: int) -> Table | None:
     table = transaction.state.tables.get(table_id)
     return None if table is None else with_plain_sort_keys(transaction.state, table)
 
 
-def _newest_before(lake: Lake, moment: datetime) -> int:
+def _newest_before(lake: Lake, connection: sa.Connection, moment: datetime) -> int:
     """Return the newest snapshot at a time; -1 where there was none."""
-    with lake.connect() as connection:
-        try:
-            return lake.snapshot(connection, moment).snapshot_id
-        except SnapshotNotFoundError:
-            return -1
+    try:
+        return lake.snapshot(connection, moment).snapshot_id
+    except SnapshotNotFoundError:
+        return -1

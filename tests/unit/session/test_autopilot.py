@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -212,3 +215,24 @@ def test_the_command(new_catalog: Callable[..., str], tmp_path: Path, capsys: py
     assert main(["autopilot", uri, "--once"]) == 0 and "done" in capsys.readouterr().out
     assert main(["autopilot", uri]) == 0 and capsys.readouterr().out == "Nothing to do.\n"
     assert main(["autopilot", uri, "--set", "nothing"]) == 2 and "name=value" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_watcher_waits_for_a_catalog_file_in_use(tmp_path: Path):
+    uri = f"ducklake:{tmp_path}/lake.ducklake"
+    with dl.connect(uri, alias="lake", engine="duckdb") as session:
+        _small(session, "a")
+        session.set_policy({"enabled": True, "settled": 0})
+    command = [sys.executable, "-m", "ducklake_lab.cli", "autopilot", uri, "--watch", "0.2", "--json"]
+    with dl.connect(uri, alias="lake", engine="duckdb", exclusive=True) as holder:
+        watcher = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert watcher.stderr is not None and "ducklake-lab: " in watcher.stderr.readline()  # the file is in use
+        assert len(holder.table("t").files()) == 3
+    try:
+        assert watcher.stdout is not None
+        (done,) = json.loads(watcher.stdout.readline())
+        assert (done["effect"], done["outcome"]) == ("3 files become 1", "done")
+    finally:
+        watcher.send_signal(signal.SIGINT)
+        watcher.communicate(timeout=60)
+    assert watcher.returncode == 130
