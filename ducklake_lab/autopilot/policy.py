@@ -74,7 +74,7 @@ def scopes_of(table: Table) -> list[Scope]:
 
 
 def policy_of(options: Options, scopes: Sequence[Scope] = (LAKE,), given: Mapping[str, object] | None = None) -> Policy:
-    """Return the policy of some scopes, of which later ones come before earlier ones.
+    """Return the policy of some scopes; a later scope overrides an earlier one.
 
     Args:
         given: settings that come before all stored ones.

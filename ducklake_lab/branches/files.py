@@ -99,7 +99,7 @@ def _tuples(connection: sa.Connection, query: sa.Select[Any]) -> Sequence[Any]:
 
 
 def take_over_files(files: Taken, *, copy: bool) -> None:
-    """Gives a branch files of its own: further names of those of its lake, or copies.
+    """Gives a branch files of its own: further names of the files of its lake, or copies.
 
     Args:
         files: from `files_to_take`.

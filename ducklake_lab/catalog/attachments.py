@@ -21,7 +21,7 @@ from ducklake_lab.model.entries import (
 )
 from ducklake_lab.model.expectations import PREFIX
 
-#: Tag of a table whose rows are those of a query: its definition, see `live/definition.py`.
+#: Tag of a table that holds the rows of a query: its definition, see `live/definition.py`.
 LIVE = "ducklake_lab.live"
 
 
