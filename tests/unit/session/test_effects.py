@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 
 import ducklake_lab as dl
@@ -26,6 +27,8 @@ CALLS = {
     "add_data_files": "ducklake_add_data_files('lake', 't', '{folder}/more.parquet')",
     "restore": "lake.restore('t', 2)",
     "set_commit_message": "ducklake_set_commit_message('lake', 'me', 'why')",
+    "add_delta_table": "lake.add_delta_table('d', '{folder}/delta')",
+    "add_iceberg_table": "lake.add_iceberg_table('d', '{folder}/iceberg/n/t')",
 }
 #: What deletes files, which nothing brings back.
 IMMEDIATE = ("cleanup_old_files", "delete_orphaned_files")
@@ -107,6 +110,20 @@ def session(uri: str, tmp_path: Path) -> Iterator[dl.Session]:
         yield session
 
 
+def call_of(function: str, folder: Path) -> str:
+    """The call of a function, with the tables of other formats that it reads."""
+    if function == "add_delta_table":
+        write = pytest.importorskip("deltalake", reason="needs the extra [delta]").write_deltalake
+        write(folder / "delta", pa.table({"i": [1]}))
+    if function == "add_iceberg_table":
+        catalogs = pytest.importorskip("pyiceberg.catalog.memory", reason="needs the extra [iceberg]")
+        catalog = catalogs.InMemoryCatalog("c", warehouse=f"file://{folder}/iceberg")
+        catalog.create_namespace("n")
+        rows = pa.table({"i": [1]})
+        catalog.create_table("n.t", rows.schema).append(rows)
+    return CALLS[function].format(folder=folder)
+
+
 def everything(session: dl.Session, folder: Path) -> dict[str, Any]:
     """The lake's metadata and files."""
     catalog = "__ducklake_metadata_lake"
@@ -126,7 +143,7 @@ def test_every_function_with_effects_is_tried() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("function", CALLS)
 def test_what_only_looks_changes_nothing(function: str, session: dl.Session, tmp_path: Path) -> None:
-    call = CALLS[function].format(folder=tmp_path)
+    call = call_of(function, tmp_path)
     before = everything(session, tmp_path)
     for statement in REFUSED:
         with pytest.raises(dl.UnsupportedFeatureError):
@@ -160,7 +177,7 @@ def test_a_statement_of_its_own_runs_once(statement: str, session: dl.Session, t
 @pytest.mark.slow
 @pytest.mark.parametrize("function", CALLS)
 def test_a_rollback_undoes_it(function: str, session: dl.Session, tmp_path: Path) -> None:
-    call = CALLS[function].format(folder=tmp_path)
+    call = call_of(function, tmp_path)
     before = everything(session, tmp_path)
     session.sql("BEGIN")
     if function in IMMEDIATE:
