@@ -23,7 +23,17 @@ from tests.cluster import QUICK_JAVA, standalone_cluster
 from tests.installed import Installed, build_wheel, install
 from tests.memory import FOLDER
 from tests.reference import connect
-from tests.sampling import CATALOGS, COLLECTED, case_of, chosen, sampled, seed_of_today, take_all_examples, whole
+from tests.sampling import (
+    CATALOGS,
+    COLLECTED,
+    case_of,
+    chosen,
+    names_tests,
+    seed_of_today,
+    take_all_examples,
+    unasked,
+    whole,
+)
 from tests.spark_jar import builder
 
 if FOLDER:
@@ -52,7 +62,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--seed", type=int, help="chooses the catalog of each test and a share of large sets of cases; default: today's"
     )
-    parser.addoption("--everything", action="store_true", help="run all cases on all kinds of catalogs")
+    parser.addoption("--everything", action="store_true", help="run all cases, on all kinds of catalogs but quack")
     parser.addoption(
         "--spark",
         choices=("local", "cluster", "connect"),
@@ -105,12 +115,12 @@ _OF_THE_WHEEL = ("binder", "release")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leaves out what this run does not take; puts tests that share something together, in one of several workers."""
     cases = config.stash[COLLECTED] = [case_of(item) for item in items]
-    if not whole(config):
-        if config.option.catalog:
+    if not names_tests(config):
+        if not config.option.catalog:
+            cases = unasked(cases)
+        elif not whole(config):
             cases = [replace(case, on_every_catalog=True) for case in cases]
-        else:
-            cases = sampled(cases)
-        taken = chosen(cases, config.option.seed)
+        taken = {case.id for case in cases} if whole(config) else chosen(cases, config.option.seed)
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in taken])
         items[:] = [item for item in items if item.nodeid in taken]
 

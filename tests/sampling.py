@@ -23,8 +23,8 @@ import pytest
 
 #: Kinds of catalogs.
 CATALOGS = ("duckdb", "sqlite", "postgres", "mysql", "quack")
-#: Kinds that no sample takes: they run with `--catalog` and `--everything`, and have tests of their own.
-UNSAMPLED = ("quack",)
+#: Kinds that a run takes only with `--catalog`; they have tests of their own. On a served catalog a test takes several times as long.
+ON_REQUEST = ("quack",)
 #: Marks a test that runs on every kind of catalog each time.
 EVERY_CATALOG = "every_catalog"
 #: Marks a family of tests; one in n runs.
@@ -89,9 +89,9 @@ def chosen(cases: Iterable[Case], seed: int) -> set[str]:
     return found
 
 
-def sampled(cases: Iterable[Case]) -> list[Case]:
-    """Return the cases of which a sample takes some."""
-    return [case for case in cases if case.catalog not in UNSAMPLED]
+def unasked(cases: Iterable[Case]) -> list[Case]:
+    """Return the cases of which a run takes some, or all, without `--catalog`."""
+    return [case for case in cases if case.catalog not in ON_REQUEST]
 
 
 def cycle(cases: Iterable[Case]) -> int:
@@ -115,7 +115,12 @@ def take_all_examples(config: pytest.Config) -> None:
 
 def whole(config: pytest.Config) -> bool:
     """Whether a run leaves out nothing of what its arguments name."""
-    return bool(config.option.everything) or any("::" in argument for argument in config.args)
+    return bool(config.option.everything) or names_tests(config)
+
+
+def names_tests(config: pytest.Config) -> bool:
+    """Whether the arguments of a run name tests by their ids."""
+    return any("::" in argument for argument in config.args)
 
 
 def case_of(item: pytest.Item) -> Case:
@@ -167,7 +172,7 @@ def main() -> None:
         status = pytest.main(["--collect-only", "-qq", "--everything", "tests"], plugins=[collector])
     if status != pytest.ExitCode.OK:
         sys.exit(output.getvalue())
-    taken = chosen(sampled(collector.cases), options.seed)
+    taken = chosen(unasked(collector.cases), options.seed)
     if options.ids:
         print("\n".join(case.id for case in collector.cases if case.id in taken))
     print(table((case.id for case in collector.cases), taken))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from playwright.sync_api import Page, expect
+
+import ducklake_lab.widgets
 
 #: Everything of ours that a page may show.
 VIEWS = (
@@ -17,6 +20,8 @@ VIEWS = (
     ".jp-DuckLake-pinned",
     ".dlk-page",
 )
+#: The style sheets of all views. A page has that of each view which it shows, the newest last.
+STYLES = sorted((Path(ducklake_lab.widgets.__file__).parent / "static").glob("*.css"))
 #: Widths of the window.
 WIDTHS = (900, 1280, 1320, 1920)
 
@@ -97,6 +102,28 @@ _PROBLEMS = """
 }
 """
 
+_RESTYLED = """
+([selectors, sheets]) => {
+    const views = selectors.map(one => `${one}, ${one} *`).join(",");
+    const elements = [...document.querySelectorAll(views)].filter(one => one.getClientRects().length).slice(0, 4000);
+    const look = () => elements.map(one => {
+        const style = getComputedStyle(one);
+        return [...style].map(name => `${name}: ${style.getPropertyValue(name)}`);
+    });
+    const before = look();
+    const found = new Set();
+    for (const [name, text] of sheets) {
+        const sheet = document.head.appendChild(document.createElement("style"));
+        sheet.textContent = text;
+        look().forEach((style, at) => style.forEach((one, place) => {
+            if (one !== before[at][place]) found.add(`${name} restyles ${elements[at].tagName} ${elements[at].className}: ${before[at][place]} → ${one}`);
+        }));
+        sheet.remove();
+    }
+    return [...found];
+}
+"""
+
 
 def first_paint(page: Page, facts: Mapping[str, Iterable[str]] | None = None, height: int = 4000) -> None:
     """Looks at all views of a page that nobody has touched, at each width; leaves the window as it was.
@@ -106,7 +133,8 @@ def first_paint(page: Page, facts: Mapping[str, Iterable[str]] | None = None, he
         height: of the window, so that all of a notebook is drawn.
 
     Raises:
-        AssertionError: a view shows what it must not, lacks a fact, or has something cut off.
+        AssertionError: a view shows what it must not, lacks a fact, has something cut off, or looks otherwise once
+            another view brings its style sheet.
     """
     before = page.viewport_size
     for width in WIDTHS:
@@ -117,6 +145,9 @@ def first_paint(page: Page, facts: Mapping[str, Iterable[str]] | None = None, he
                 expect(page.locator(selector).first).to_contain_text(text)
         problems = page.evaluate(_PROBLEMS, [list(VIEWS)])
         assert problems == [], f"at {width} px:\n" + "\n".join(problems)
+    sheets = [[path.name, path.read_text()] for path in STYLES]
+    problems = page.evaluate(_RESTYLED, [[".dlk-live", ".dlk-pv", ".dlk"], sheets])
+    assert problems == [], "\n".join(problems)
     if before is not None:
         page.set_viewport_size(before)
 
