@@ -198,6 +198,8 @@ def run_all(page: Page, timeout: float = 120) -> None:
             if (!shell) return false;
             if (shell.currentWidget?.context) return true;
             const panel = [...shell.widgets('main')].find(widget => widget.context && widget.isVisible);
+            // what has the focus already, from before the shell listened, would not get it again
+            if (panel) document.activeElement?.blur();
             if (panel) shell.activateById(panel.id);
             return false;
         }""",

@@ -28,8 +28,8 @@ interface Entry {
   notice?: HTMLElement;
 }
 
-/** Milliseconds that a view waits for another host, when its notebook's output was written anew. */
-const HOMELESS = 2000;
+/** Milliseconds that a view waits for another host, when its notebook's output was written anew, on a busy machine too. */
+const HOMELESS = 30_000;
 
 /** Return the module of a widget: it mounts a view where its static form is, or where a host puts it. */
 export function mounted<State extends MountedState>(ViewOf: ViewClass<State>) {
