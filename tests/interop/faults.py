@@ -171,12 +171,13 @@ def _other_rows(folder: Path) -> None:
 
 
 def _append_to_deletes(folder: Path) -> None:
-    """A delete file that names a row which is not there, and one twice."""
+    """A delete file that names a row which is not there."""
     path = _file(folder, deletes=True)
-    positions = "SELECT file_path, pos FROM src UNION ALL SELECT file_path, 5000 FROM src WHERE pos = 0"
+    ids = {"file_path": 2147483646, "pos": 2147483645, "_ducklake_internal_snapshot_id": 2147483539}
+    fields = {str(name): ids[name] for name, *_ in duckdb.sql(f"FROM '{path}'").description}
+    positions = "FROM src UNION ALL SELECT * REPLACE (5000 AS pos) FROM src WHERE pos = 0"
     duckdb.execute(
-        f"COPY (WITH src AS (FROM '{path}') {positions}) TO '{path}.new' "
-        "(FORMAT parquet, FIELD_IDS {file_path: 2147483646, pos: 2147483645})"
+        f"COPY (WITH src AS (FROM '{path}') {positions}) TO '{path}.new' (FORMAT parquet, FIELD_IDS {fields})"
     )
     Path(f"{path}.new").replace(path)
     with duckdb.connect(f"{folder}/lake.ducklake") as catalog:
