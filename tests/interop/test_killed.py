@@ -22,7 +22,7 @@ from tests.interop.comparing import attach, detach
 pytestmark = pytest.mark.sampled(5)
 
 
-@pytest.mark.parametrize("kind", ["duckdb", "sqlite", "postgres", "mysql", "quack"])
+@pytest.mark.parametrize("kind", ["duckdb", "sqlite", "postgres", "mysql"])
 def test_the_lake_is_before_or_after(
     kind: str, new_catalog: Callable[..., str], tmp_path: Path, reference: duckdb.DuckDBPyConnection
 ) -> None:
