@@ -55,6 +55,7 @@ NOTES = {
     "int128": "files hold doubles; on Spark more than 38 digits are an error",
     "uint128": "files hold doubles; on Spark more than 38 digits are an error",
     "timetz": "files hold UTC without a zone; on Spark DuckDB's text",
+    "time": "a DataFrame of such rows turns `spark.sql.timeType.enabled` on in your Spark session",
     "timestamp_ns": "Spark has no nanoseconds: cut to microseconds",
     "interval": "files hold milliseconds, and no negative parts; on Spark DuckDB's text",
     "geometry": "WKB on Spark and in Arrow; never inlined; a bounding box in the statistics",

@@ -42,13 +42,28 @@ _VARIANT = pa.struct(
 def of_session(spark: SparkSession, frame: DataFrame) -> DataFrame:
     """Returns the same rows as a DataFrame of this session.
 
-    Its plan keeps the settings with which it was made. A global view would do the same in ten times the time.
+    Its plan keeps the settings with which it was made. A global view would do the same in ten times the time. Spark counts
+    and groups rows with a TIME only in a session with `spark.sql.timeType.enabled`, which such a DataFrame turns on.
     """
     if frame.sparkSession is spark or is_connect(spark):
         return frame
     assert spark._jvm is not None
     classic = spark._jvm.org.apache.spark.sql.classic
+    if _has_time(frame.schema):
+        spark.conf.set("spark.sql.timeType.enabled", "true")
     return DataFrame(classic.Dataset.ofRows(spark._jsparkSession, frame._jdf.logicalPlan()), spark)
+
+
+def _has_time(kind: T.DataType) -> bool:
+    """Whether values of a type hold a TIME."""
+    parts: list[T.DataType] = []
+    if isinstance(kind, T.StructType):
+        parts = [field.dataType for field in kind.fields]
+    elif isinstance(kind, T.ArrayType):
+        parts = [kind.elementType]
+    elif isinstance(kind, T.MapType):
+        parts = [kind.keyType, kind.valueType]
+    return kind.typeName() == "time" or any(map(_has_time, parts))
 
 
 def from_arrow_table(spark: SparkSession, table: pa.Table) -> DataFrame:

@@ -94,6 +94,7 @@ def test_frames_mean_in_the_users_session_what_they_mean_in_the_lake(users: Spar
         mine = users.createDataFrame([(1, "one"), (3, "three"), (4, "four")], "k int, word string")
         frame = session.sql("FROM t").spark()
         frame.createOrReplaceTempView("theirs")
+        assert (frame.count(), frame.select("c").distinct().count()) == (50, 2)
         found = users.sql("SELECT count(*), sum(k), min(a), count(c) FROM theirs").collect()
         assert [tuple(row) for row in found] == expected
         joined = mine.join(frame, "k").orderBy("k").select("k", "word", "b").collect()
