@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from pathlib import Path
@@ -19,13 +20,15 @@ from tests.sampling import examples
 
 pytestmark = pytest.mark.sampled(3, "histories and files at random")
 
-#: Lakes of a proof, or of a sample: each takes seconds.
-_EXAMPLES = 1000 if examples(1000) == 1000 else 10
+#: Lakes of each part, which take seconds; DUCKLAKE_LAB_EXAMPLES makes it so many times as many.
+_EXAMPLES = examples(40) * int(os.environ.get("DUCKLAKE_LAB_EXAMPLES", "1"))
 
 
+@pytest.mark.parametrize("part", range(5))
+@pytest.mark.timeout(1800)
 @settings(max_examples=_EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=histories(), deep=st.sampled_from([False, False, False, True]))
-def test_a_whole_lake_is_healthy(steps: list[Step], deep: bool) -> None:
+def test_a_whole_lake_is_healthy(steps: list[Step], deep: bool, part: int) -> None:
     folder = Path(tempfile.mkdtemp(dir=FOLDER))
     reference = connect()
     try:
