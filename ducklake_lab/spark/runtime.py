@@ -49,6 +49,9 @@ REQUIRED: Mapping[str, str] = {
     "spark.sql.variable.substitute": "false",
     # constants of filters for the reader: the older API's calendar cannot hold distant days
     "spark.sql.datetime.java8API.enabled": "true",
+    # a recursive query ends when it finds no more rows, as in DuckDB
+    "spark.sql.cteRecursionLevelLimit": "-1",
+    "spark.sql.cteRecursionRowLimit": "-1",
 }
 
 #: Failing rules of Spark's optimizer: for duplicate column names, and for correlated subqueries above a union.

@@ -86,6 +86,16 @@ WRITTEN = [
     'UNPIVOT (SELECT k, i AS "Ii", b FROM t) ON COLUMNS(* EXCLUDE (K))::VARCHAR INTO NAME n VALUE v ORDER BY ALL',
     'SELECT n, v, x FROM (SELECT k, i AS "I", s AS x, s FROM t) UNPIVOT (v FOR n IN (i::VARCHAR, upper(s), k::TEXT AS key)) ORDER BY ALL',
     "SELECT * FROM (SELECT k, i, s FROM t) UNPIVOT (v FOR n IN (COLUMNS(['i', 'k']))) ORDER BY ALL",
+    # WITH inside a query, whose names hide outer ones, and whose body takes outer columns
+    "WITH c AS (SELECT k FROM t WHERE k > 4), e AS (WITH c AS (SELECT k * 100 AS k FROM c) FROM c) FROM c, e ORDER BY ALL",
+    "WITH c AS (SELECT k FROM t) SELECT k, (WITH d AS (SELECT c.k + 1 AS m) SELECT m FROM d) AS x FROM c ORDER BY k",
+    "SELECT k FROM t WHERE EXISTS (WITH c AS (SELECT t.k AS q) FROM c WHERE q > 2) ORDER BY k",
+    "WITH RECURSIVE r(n) AS (SELECT min(k) FROM t UNION ALL (WITH c(n) AS (FROM r) SELECT n + 1 FROM c WHERE n < 5)) FROM r ORDER BY n",
+    # ORDER BY of a set operation by what a side computes
+    "SELECT k, 10 - k AS x FROM t UNION SELECT id, id + 1 FROM u ORDER BY 10 - T.K, 1",
+    "SELECT t.k AS x FROM t UNION ALL SELECT a.id FROM u a UNION ALL SELECT upper(s)::INTEGER FROM g WHERE id = 1 ORDER BY a.id DESC, t.k, upper(g.s)::INTEGER",
+    # more levels of a recursion than Spark allows by default
+    "WITH RECURSIVE r(n) AS (SELECT min(k) FROM t UNION ALL SELECT n + 1 FROM r WHERE n < 120) SELECT count(*), sum(n) FROM r",
     # a scalar query as a key of ORDER BY
     "SELECT (SELECT list_transform(l, lambda e: e + 1)) AS x FROM t ORDER BY x NULLS FIRST, k",
     "SELECT k, (SELECT min({'v': x}) FROM (VALUES (i)) v(x)) FROM t ORDER BY ALL",

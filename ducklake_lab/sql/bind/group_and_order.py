@@ -192,7 +192,11 @@ def bind_order_of_names(binder: Binding, node: exp.Expr, outputs: Outputs, paren
             _expand_all(order, outputs)
             for item in order.expressions:
                 _check_place(item.this, len(outputs) if outputs is not None else None, "ORDER BY")
-                position = _output_position(item.this, outputs) or _position_in_sides(item.this, node)
+                position = (
+                    _output_position(item.this, outputs)
+                    or _position_in_sides(item.this, node)
+                    or _position_of_value(item.this, node)
+                )
                 if position is not None:
                     item.set("this", exp.Literal.number(position))
                 else:
@@ -279,3 +283,54 @@ def _position_in_sides(node: exp.Expr, query: exp.Expr) -> int | None:
         if position is not None:
             return position
     return None
+
+
+def _position_of_value(key: exp.Expr, query: exp.Expr) -> int | None:
+    """Returns the position of the column that a side of a set operation computes as a key; None without one.
+
+    Raises:
+        BindError: the sides compute it at several positions.
+    """
+    sides = [side for side in _sides(query) if notes(side).outputs is not None]
+    positions = {
+        position
+        for side in sides
+        for position, item in enumerate(side.expressions, 1)
+        if _is_computed_as(key, item.unalias())
+    }
+    if len(positions) > 1:
+        raise BindError(
+            f"ORDER BY {key.sql(dialect='duckdb')} is ambiguous: the sides compute it at several positions. "
+            "Use the number of a column."
+        )
+    return next(iter(positions), None)
+
+
+def _sides(query: exp.Expr) -> Iterator[exp.Select]:
+    """Yields the SELECTs of a set operation; none of one BY NAME, whose positions are others."""
+    query = query.unnest()
+    if isinstance(query, exp.Select):
+        yield query
+    elif isinstance(query, exp.SetOperation) and not query.args.get("by_name"):
+        yield from _sides(query.this)
+        yield from _sides(query.expression)
+
+
+def _is_computed_as(key: object, value: object) -> bool:
+    """Returns whether a key as written means a bound value, so that one name may have a table and the other none."""
+    if isinstance(key, list) and isinstance(value, list):
+        return len(key) == len(value) and all(map(_is_computed_as, key, value))
+    if isinstance(key, str) and isinstance(value, str):
+        return key.casefold() == value.casefold()
+    if not isinstance(key, exp.Expr) or not isinstance(value, exp.Expr):
+        return key == value or not (key or value)
+    key, value = key.unnest(), value.unnest()
+    if isinstance(key, exp.Column) and isinstance(value, exp.Column):
+        relation, tables = notes(value).relation, [part.name for part in key.parts[:-1]]
+        same = key.name.casefold() == value.name.casefold()
+        return same and (not tables or (relation is not None and relation.matches(tables)))
+    if type(key) is not type(value) or isinstance(key, exp.Query):
+        return False
+    if isinstance(key, exp.Literal):
+        return key == value
+    return all(_is_computed_as(key.args.get(name), value.args.get(name)) for name in {**key.args, **value.args})

@@ -17,6 +17,9 @@ class SparkSql(Spark):
     INDEX_OFFSET = 0
 
     class Generator(SparkGenerator):
+        #: Spark has WITH in every query, as DuckDB; moved to the top, names of one would meet those of another.
+        EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
+
         def literal_sql(self, expression: exp.Literal) -> str:
             # Spark replaces ${name} in the text of a statement, even inside quotes.
             return super().literal_sql(expression).replace("${", "\\u0024{")

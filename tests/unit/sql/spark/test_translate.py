@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.sql import parse_query, plan_query
 from ducklake_lab.sql.plan import SparkQuery
 from tests.unit.sql import lakes
@@ -32,6 +32,48 @@ def _spark(text: str, **settings: str) -> SparkQuery:
 )
 def test_spark_computes_what_is_proven(expression: str) -> None:
     assert not _spark(f"SELECT tailnum FROM flights WHERE {expression}").evaluations
+
+
+def test_with_stays_in_its_query() -> None:
+    # at the top, one of the names would hide the other, and no outer column be in sight
+    sql = _spark(
+        "WITH c AS (SELECT month FROM flights) SELECT (WITH c AS (SELECT o.month AS m) SELECT m FROM c) AS x FROM c o"
+    ).sql
+    assert sql.count("WITH") == 2
+
+
+@pytest.mark.parametrize(
+    ("union", "key", "position"),
+    [
+        ("SELECT tailnum, year FROM planes UNION SELECT carrier, month FROM flights f", "planes.year", 2),
+        ("SELECT tailnum, year FROM planes UNION SELECT carrier, month FROM flights f", "main.planes.TAILNUM", 1),
+        ("SELECT tailnum, year FROM planes p UNION SELECT carrier, month FROM flights f", "f.month", 2),
+        ("SELECT tailnum AS x, year FROM planes UNION SELECT carrier, month FROM flights", "tailnum", 1),
+        ("SELECT tailnum, 10 - year AS y FROM planes UNION SELECT carrier, month FROM flights", "10 - planes.year", 2),
+        (
+            "SELECT tailnum, year FROM planes UNION SELECT Upper(carrier), month FROM flights",
+            "upper(flights.carrier)",
+            1,
+        ),
+        ("FROM planes UNION (SELECT carrier, month::BIGINT FROM flights LIMIT 3)", "month::BIGINT", 2),
+        ("FROM planes UNION SELECT name, 1 FROM airlines UNION ALL SELECT carrier, (month) FROM flights", "month", 2),
+    ],
+)
+def test_order_of_a_union_is_by_what_a_side_computes(union: str, key: str, position: int) -> None:
+    assert _spark(f"{union} ORDER BY {key} DESC").sql.split("ORDER BY ")[-1].startswith(f"{position} DESC")
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("flights.year", "Nothing in FROM"),
+        ("month + 1", "no column"),
+        ("month + 10", "several positions"),
+    ],
+)
+def test_order_of_a_union_by_what_no_side_computes(key: str, message: str) -> None:
+    with pytest.raises(BindError, match=message):
+        _spark(f"SELECT year, year FROM planes UNION SELECT month + 10, month + 10 FROM flights ORDER BY {key}")
 
 
 @pytest.mark.parametrize("expression", ["upper(carrier) || 'x'", "CASE WHEN month > month THEN upper(carrier) END"])
