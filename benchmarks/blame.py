@@ -12,8 +12,10 @@ from benchmarks.measure import Comparison, compare, table
 
 #: Files that each insert writes, one for each partition.
 _FILES = 20
-#: Inserts between two updates of the row that is blamed, and of some rows beside it.
-_BETWEEN = 100
+#: Files and rows of each, for ten million rows in a thousand snapshots.
+FILES, ROWS = 20_000, 500
+#: Updates of the row that is blamed, and of some rows beside it, among the inserts.
+_UPDATES = 10
 #: The row, by its column `i`.
 _ROW = 77
 
@@ -22,13 +24,14 @@ def build(session: dl.Session, files: int, rows: int) -> None:
     """Make a table t of so many files with so many rows in each, and a snapshot for every twenty files."""
     session.sql("CREATE TABLE t (i BIGINT, part INTEGER, name VARCHAR, value DOUBLE)")
     session.sql("ALTER TABLE t SET PARTITIONED BY (part)")
-    step = _FILES * rows
-    for number in range(files // _FILES):
+    step, inserts = _FILES * rows, files // _FILES
+    between = max(1, inserts // _UPDATES)
+    for number in range(inserts):
         first = number * step
         session.sql(
             f"INSERT INTO t SELECT i, (i // {rows}) % {_FILES}, 'row ' || i, i / 7 FROM range({first}, {first + step}) r(i)"
         )
-        if number % _BETWEEN == _BETWEEN - 1:
+        if number % between == between - 1:
             session.sql(f"UPDATE t SET value = value + 1 WHERE i BETWEEN {_ROW} AND {_ROW + 30}")
 
 
@@ -63,8 +66,8 @@ def run(folder: Path, rounds: int, *, files: int, rows: int) -> Iterator[Compari
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.blame", description=__doc__)
-    parser.add_argument("--files", type=int, default=20_000, help="data files of the table (20,000)")
-    parser.add_argument("--rows", type=int, default=500, help="rows of each file (500)")
+    parser.add_argument("--files", type=int, default=FILES, help=f"data files of the table ({FILES:,})")
+    parser.add_argument("--rows", type=int, default=ROWS, help=f"rows of each file ({ROWS})")
     parser.add_argument("--rounds", type=int, default=5, help="rounds of each comparison (5)")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ducklake-lab-blame-") as folder:

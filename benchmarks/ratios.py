@@ -16,7 +16,7 @@ from benchmarks.pictures import COLOURS, GRID, MARKS, style, write
 
 #: Kinds of work by what the names of their comparisons begin with, after the kind of catalog.
 GROUPS = {
-    "looking": r"small |TPC-H|fresh kernel|Spark starts|when among",
+    "looking": r"small |TPC-H|fresh kernel|Spark starts|when among|blame of|life of",
     "commits": r"CREATE TABLE|INSERT of|\d+ commits of|UPDATE of \d+ rows|MERGE of|revert of",
     "planning": r"attach|DataFrame of|open a table of",
     "spark": r"read |append |(?:sum|Q1|Q6) of|(?:DELETE|UPDATE) of 1%",

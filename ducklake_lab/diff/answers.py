@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ducklake_lab.diff.model import ColumnChange, RowChoice
+from ducklake_lab.diff.model import ColumnChange, RowChange, RowChoice
 from ducklake_lab.diff.row_diff import RowDiff, in_json
 from ducklake_lab.diff.rows import ChangedRows
 from ducklake_lab.duckdb.casting import has_part
+from ducklake_lab.duckdb.literals import literals
 from ducklake_lab.engine.in_process import engine
-from ducklake_lab.errors import EntryNotFoundError, UnsupportedFeatureError, did_you_mean
+from ducklake_lab.errors import (
+    BindError,
+    EntryNotFoundError,
+    UnsupportedFeatureError,
+    UsageError,
+    did_you_mean,
+)
 from ducklake_lab.model.entries import Column, SnapshotInfo
 from ducklake_lab.model.labels import distinct
 from ducklake_lab.model.types import FLOATS, INTEGERS, NESTED, DataType, from_field
 from ducklake_lab.redaction import hide
+from ducklake_lab.sql.planning.group_rows import GroupRows
 
 #: Columns that are tried as a key, from the left.
 _TRIED = 16
@@ -52,7 +61,51 @@ class AnswerDiff(RowDiff):
     Attributes:
         table: the query.
         key: the columns by which rows were paired, given or found; ().
+        groups: what the query groups; None where its rows stand for no groups.
+        ask: returns the diff of another query's answers at the same snapshots, paired by a key.
     """
+
+    groups: GroupRows | None = None
+    ask: Callable[[str, Sequence[str]], AnswerDiff] | None = None
+
+    @property
+    def has_sources(self) -> bool:
+        """Return whether the rows behind a changed row can be compared."""
+        retyped = {change.column_id for change in self.schema if change.kind != "added"}
+        return self.ask is not None and self.groups is not None and not retyped & set(self.groups.keys)
+
+    def sources(self, row: RowChange) -> AnswerDiff:
+        """Returns the diff of the rows behind a changed row: those of its group, at the same two snapshots.
+
+        Rows of a table are paired by row id. One that went to another group is deleted here, and inserted there.
+
+        Raises:
+            UnsupportedFeatureError: the query has no GROUP BY whose columns it shows, and is no aggregate of all rows; or a
+                column of GROUP BY has another type in one of the answers.
+        """
+        if self.groups is None or self.ask is None or not self.has_sources:
+            raise UnsupportedFeatureError(
+                "The rows behind a row are those of a group; ask SELECT … GROUP BY with the columns that it groups by."
+            )
+        found = self._groups_of(row, self.groups)
+        if self.groups.has_ids:
+            try:
+                return self.ask(self.groups.text(found, ids=True), ["rowid"])
+            except (BindError, EntryNotFoundError, UsageError):
+                pass  # a view has no row ids
+        return self.ask(self.groups.text(found, ids=False), ())
+
+    def _groups_of(self, row: RowChange, groups: GroupRows) -> list[tuple[str, ...]]:
+        """Returns the values of the keys before and after, as SQL."""
+        places = list(groups.keys)
+        kinds = [self._changed.columns[place].data_type for place in places]
+        found: list[tuple[str, ...]] = []
+        for side in self._changed.tables["removed"], self._changed.tables["added"]:
+            own = side.filter(pc.equal(side.column("rid"), row.row_id)).select([f"c{place}" for place in places])
+            for values in literals(own, kinds):
+                typed = (f"CAST({value} AS {kind.sql()})" for value, kind in zip(values, kinds, strict=True))
+                found.append(tuple(typed))
+        return list(dict.fromkeys(found))
 
     def statement(self, choice: RowChoice, limit: int | None = None, offset: int = 0) -> str:
         return ""

@@ -223,11 +223,16 @@ class Merge:
         return diff_sides(before, after, title, engines=self._engines).is_empty
 
     def stage(self, bring: Callable[[Table], None]) -> None:
-        """Stages the plan.
+        """Stages the plan. An error leaves the transaction torn: only a rollback is left.
 
         Args:
             bring: stages a table of theirs alone.
         """
+        self._transaction.is_torn = True
+        self._stage(bring)
+        self._transaction.is_torn = False
+
+    def _stage(self, bring: Callable[[Table], None]) -> None:
         transaction, plan = self._transaction, self.plan
         plan.entries.begin(transaction)
         for table in plan.dropped:

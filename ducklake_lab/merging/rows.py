@@ -30,7 +30,7 @@ from ducklake_lab.merging.taking_over import Arrival, take_over, whole_files
 from ducklake_lab.merging.versions import Places, Versions
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
-from ducklake_lab.scan.changes import compare
+from ducklake_lab.scan.changes import compare, plan_feed
 from ducklake_lab.scan.plan import ChangePlan, ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.transaction.transaction import Transaction
@@ -157,6 +157,8 @@ class RowChanges:
     def carry(self, theirs: Version, ours: Version, definition: Definition) -> Operations | None:
         """Return operations that give rows their values in columns that come; None where no row was written since.
 
+        A row that was deleted before, and has come back since, gets the value that it was deleted with.
+
         Args:
             theirs: an earlier state of the same lake.
             ours: the table with the columns.
@@ -166,11 +168,18 @@ class RowChanges:
         change = compare(old, today)
         if not change.inserted.files and change.inserted.inlined is None:
             return None
+        with theirs.lake.connect() as connection:
+            table = replace(theirs.table, columns=tuple(places.columns))
+            gone = plan_feed(theirs.lake, connection, theirs.state, table, 0, theirs.state.snapshot.snapshot_id)
+        gone = replace(gone, inserted=replace(gone.inserted, files=(), inlined=None))
         with ExitStack() as stack:
             spark: SparkSession | None = None
-            if not self._is_here(change.files, rows_to_read(change)):
+            if not self._is_here((*change.files, *gone.files), rows_to_read(change) + rows_to_read(gone)):
                 spark = stack.enter_context(self._on_spark(places.columns))
             removed, moved = self._sides(Change(change, forward=False), places, spark, None)
+            if rows_to_read(gone):
+                deleted = changes.removed(gone, spark)
+                removed = versions.with_returned(removed, moved, deleted, len(places.columns))
             made = self._kept(versions.carried(removed, moved, places))
             return Operations(made, made.counts(versions.OPERATION), today)
 

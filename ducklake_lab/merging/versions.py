@@ -50,6 +50,27 @@ def side(rows: Rows, count: int) -> Rows:
     return found.query(f"SELECT {', '.join(['rid', 'file_id', 'place', *names])} FROM rows")
 
 
+def with_returned(theirs: Rows, moved: Rows, deleted: Rows, count: int) -> Rows:
+    """Rows of an earlier version, and those that were deleted before it and have come back since, as they were last.
+
+    Args:
+        theirs: see `side`.
+        moved: rows that were written since.
+        deleted: all rows that were deleted up to the version, with the snapshots that did.
+        count: of the columns.
+    """
+    names = [f"c{i}" for i in range(count)]
+    listed = ", ".join(["rid", "file_id", "place", *names])
+    found = deleted.first(count + len(VIRTUAL_COLUMNS), [*names, "file_id", "place", "rid", "snapshot_id"])
+    last = found.query(
+        f"SELECT {listed} FROM (SELECT *, row_number() OVER (PARTITION BY rid ORDER BY snapshot_id DESC) AS n FROM rows "
+        "WHERE rid IN (SELECT rid FROM moved) AND rid NOT IN (SELECT rid FROM theirs)) WHERE n = 1",
+        moved=moved,
+        theirs=theirs,
+    )
+    return theirs.query(f"SELECT {listed} FROM rows UNION ALL SELECT {listed} FROM last", last=last)
+
+
 def only(rows: Rows, ids: Rows) -> Rows:
     """Rows of a version whose row ids are among some, in the column `rid`."""
     return rows.query("SELECT * FROM rows WHERE rid IN (SELECT rid FROM ids)", ids=ids)

@@ -16,6 +16,7 @@ from ducklake_lab.session.rows.result import Result
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse
 from ducklake_lab.sql.planning.answer_keys import key_hints
+from ducklake_lab.sql.planning.group_rows import group_rows
 
 #: Rows of an answer from Spark that are compared at most, in process.
 MOST_ROWS = 2_000_000
@@ -49,7 +50,9 @@ def compare_answers(
             )
         check_reads(lake, {alias for alias, _ in result.info.snapshots})
         found.append(Answer(info_of(lake, snapshot.snapshot_id), rows, hints.grouped, hints.computed))
-    return diff_answers(query, found[0], found[1], key=key, time_zone=lake.session.time_zone())
+    diff = diff_answers(query, found[0], found[1], key=key, time_zone=lake.session.time_zone())
+    diff.groups = group_rows(operation)
+    return diff
 
 
 def only_query(text: str, params: Mapping[str, object] | None) -> op.Query:

@@ -127,7 +127,17 @@ class LakeInfo:
             EntryNotFoundError: an answer has no column of the key.
         """
         with self._lakes.working():
-            return compare_answers(self._lakes, self.sql, query, a, b, key or (), params)
+            found = compare_answers(self._lakes, self.sql, query, a, b, key or (), params)
+            lake = self._lakes.get()
+        assert found.end is not None
+        start, end = found.start.snapshot_id, found.end.snapshot_id
+
+        def ask(text: str, by: Sequence[str]) -> AnswerDiff:
+            self._check_in_use(lake)
+            return self.compare(text, start, end, by, params)
+
+        found.ask = ask
+        return found
 
     @redacts
     def when(
@@ -165,12 +175,15 @@ class LakeInfo:
             lake = self._lakes.get()
 
         def compare(a: int, b: int) -> AnswerDiff:
-            if self._lakes.get() is not lake:
-                raise UsageError(f"The lake in use is another one now; USE {lake.alias} first.")
+            self._check_in_use(lake)
             return self.compare(query, a, b, params=params)
 
         found.compare = compare
         return found
+
+    def _check_in_use(self, lake: Lake) -> None:
+        if self._lakes.get() is not lake:
+            raise UsageError(f"The lake in use is another one now; USE {lake.alias} first.")
 
     def tag(self, name: str, snapshot: int | None = None) -> int:
         """Tags a snapshot of the current lake, by default the newest, and returns its id. An existing tag moves.

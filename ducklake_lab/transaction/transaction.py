@@ -42,6 +42,7 @@ class Transaction(EntryChanges):
         drops_superseded: it flushes, and takes the empty inlined tables of earlier columns away.
         snapshot: the snapshot it became; None until it is committed, or where it changed nothing.
         is_one_statement: nobody sees new row ids before it is committed; they are counted from 0 until then.
+        is_torn: a statement failed after it had staged a part of its changes, so that a rollback alone is left.
         needed_rows: ids of committed tables whose rows its commit needs as they are here: expectations read them.
         outcomes: expectations that its rows violated without refusing the commit; see `expectations.outcomes`.
         left_out: numbers of rows that expectations left out of the commit, by table id.
@@ -70,6 +71,7 @@ class Transaction(EntryChanges):
         self.drops_superseded = False
         self.snapshot: Snapshot | None = None
         self.is_one_statement = False
+        self.is_torn = False
         self.is_rolled_back = False
         self.needed_rows: set[int] = set()
         self.outcomes: list[Any] = []

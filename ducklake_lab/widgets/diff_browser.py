@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import traitlets
 
+from ducklake_lab.diff.answers import AnswerDiff
 from ducklake_lab.diff.model import RowChoice, RowKind
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.widgets import changed_rows, diff_rows
 from ducklake_lab.widgets import diff as diff_view
+from ducklake_lab.widgets.html import counted
 from ducklake_lab.widgets.lives import has_lives, life_of_change
 from ducklake_lab.widgets.mounted import Mounted, script, styles
 from ducklake_lab.widgets.recorded import bundle, metadata
@@ -49,6 +51,7 @@ class DiffBrowser(Mounted):
     can_copy = traitlets.Bool(False).tag(sync=True)
     has_row_ids = traitlets.Bool(True).tag(sync=True)
     has_lives = traitlets.Bool(False).tag(sync=True)
+    has_sources = traitlets.Bool(False).tag(sync=True)
     note = traitlets.Unicode("").tag(sync=True)
 
     def __init__(self, diff: RowDiff) -> None:
@@ -63,6 +66,7 @@ class DiffBrowser(Mounted):
             can_copy=diff.end is not None and diff.files is not None,
             has_row_ids=diff_rows.has_row_ids(diff),
             has_lives=has_lives(diff),
+            has_sources=isinstance(diff, AnswerDiff) and diff.has_sources,
             cells=[[name, updated[name]] for name in diff_rows.most_changed(diff.columns)],
             wide=len(diff.names),
             **self._seen(diff.choice),
@@ -99,6 +103,20 @@ class DiffBrowser(Mounted):
         (row,) = self.diff.page(1, int(content["row"]), self._choice, as_shown=True)
         column = str(self.columns[int(content["column"])][0])
         return life_of_change(self.diff, row, column, is_open=self.diff.end is None)
+
+    def answer_sources(self, content: dict[str, Any]) -> dict[str, Any]:
+        """Returns the static diff of the rows behind a row of an answer."""
+        assert isinstance(self.diff, AnswerDiff)
+        (row,) = self.diff.page(1, int(content["row"]), self._choice, as_shown=True)
+        found = self.diff.sources(row)
+        summary = found.summary
+        states = f"at snapshots {found.start.snapshot_id} and {found.end.snapshot_id if found.end else ''}"
+        if not summary.changed:
+            return {
+                "html": "",
+                "sentence": f"The rows behind it, {counted(summary.unchanged, 'row')}, are the same {states}.",
+            }
+        return {"html": found._repr_html_(), "sentence": f"Rows behind it that differ {states}:"}
 
     def answer_sql(self, _content: dict[str, Any]) -> dict[str, Any]:
         """Returns the statement for the displayed rows, in order."""

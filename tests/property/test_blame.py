@@ -45,6 +45,7 @@ class Step(NamedTuple):
 KINDS = [
     *["insert", "insert", "update", "update", "update", "delete", "same", "maintenance", "maintenance"],
     *["add", "drop", "rename", "retype", "rename_table", "restore", "transaction"],
+    *["files", "again", "revert", "again_at_once"],
 ]
 NOTHING = State({}, {})
 
@@ -66,10 +67,13 @@ def histories(draw: st.DrawFn, *, expire: bool = True) -> list[Step]:
 class History:
     """A lake that changes step by step, and all states that it had."""
 
-    def __init__(self, uri: str, session: dl.Session, reference: duckdb.DuckDBPyConnection) -> None:
-        self.uri, self.session, self.reference = uri, session, reference
+    def __init__(self, uri: str, session: dl.Session, reference: duckdb.DuckDBPyConnection, folder: Path) -> None:
+        self.uri, self.session, self.reference, self.folder = uri, session, reference, folder
         self.states: dict[int, State] = {}
         self.kept: list[int] = []
+        #: Name of the table, and types by column id, at each snapshot.
+        self.names: dict[int, str] = {}
+        self.types: dict[int, dict[int, str]] = {}
         session.sql("CREATE TABLE t (k INTEGER, v VARCHAR, f DOUBLE)")
         self.observe()
 
@@ -101,7 +105,9 @@ class History:
         named = entries("ducklake_table", "table_name")
         if not named:
             return NOTHING
-        columns = dict(entries("ducklake_column", "column_id, column_name", "ORDER BY column_order"))
+        listed = entries("ducklake_column", "column_id, column_name, column_type", "ORDER BY column_order")
+        columns = {column_id: name for column_id, name, _ in listed}
+        self.names[number], self.types[number] = named[0][0], {column_id: kind for column_id, _, kind in listed}
         texts = ", ".join(f'CAST("{name}" AS VARCHAR)' for name in columns.values())
         rows = self.reference.execute(f"SELECT rowid, {texts} FROM {named[0][0]} AT (VERSION => {number})").fetchall()
         return State(columns, {row_id: dict(zip(columns, values, strict=True)) for row_id, *values in rows})
@@ -110,16 +116,27 @@ class History:
         return str(self.session.tables()[0].table.name)
 
     def apply(self, number: int, step: Step) -> None:
+        if step.kind == "revert":
+            self.revert(number, step)
+            self.observe()
+            return
         for sql in self.statements(number, step):
             # the reference fails to rewrite files where an inlined table lacks a column; it gives rows new ids where it
             # merges the file of an INSERT with that of an UPDATE
-            alone = ("restore", "transaction", "rewrite_data_files", "merge_adjacent_files")
+            alone = ("restore", "transaction", "again_at_once", "rewrite_data_files", "merge_adjacent_files")
             if step.ours or any(name in f"{step.kind} {sql}" for name in alone):
                 self.session.sql(sql)
             else:
                 with self.attached():
                     self.reference.execute(sql)
         self.observe()
+
+    def revert(self, number: int, step: Step) -> None:
+        """Takes a snapshot back that changed the table; one that cannot be taken back changes nothing."""
+        chosen = self.kept[1:][(step.low + number) % len(self.kept[1:])] if self.kept[1:] else 0
+        refusals = (dl.UsageError, dl.UnsupportedFeatureError, dl.SnapshotNotFoundError, dl.EntryExistsError)
+        with contextlib.suppress(*refusals):
+            self.session.revert(chosen, on_conflict="keep" if step.ours else "revert")
 
     def statements(self, number: int, step: Step) -> list[str]:
         table = self.name()
@@ -142,6 +159,24 @@ class History:
                 return [f"ALTER TABLE {table} ADD COLUMN c{number} {kind} DEFAULT {default}"]
             case "drop":
                 return [f"ALTER TABLE {table} DROP COLUMN {chosen}"] if chosen and len(others) > 1 else []
+            case "again" | "again_at_once":
+                # another column of that name
+                if not chosen or len(names) < 2:
+                    return []
+                both = [
+                    f"ALTER TABLE {table} DROP COLUMN {chosen}",
+                    f"ALTER TABLE {table} ADD COLUMN {chosen} VARCHAR DEFAULT '{number}'",
+                ]
+                return ["BEGIN", *both, "COMMIT"] if step.kind == "again_at_once" else both
+            case "files":
+                path = f"{self.folder}/added_{number}.parquet"
+                listed = f"i::INTEGER AS k, 'f{number}' AS {chosen}" if chosen and step.low % 2 else "i::INTEGER AS k"
+                if chosen and self.session.table(table).schema[names.index(chosen)].data_type.name != "varchar":
+                    listed = "i::INTEGER AS k"
+                self.reference.execute(
+                    f"COPY (SELECT {listed} FROM range({step.low}, {step.low + step.width + 1}) r(i)) TO '{path}'"
+                )
+                return [f"CALL ducklake_add_data_files('lake', '{table}', '{path}', allow_missing => true)"]
             case "rename":
                 return [f"ALTER TABLE {table} RENAME COLUMN {chosen} TO r{number}"] if chosen else []
             case "retype":
@@ -278,7 +313,7 @@ def test_blame_and_life_are_a_replay(
     try:
         with dl.connect(uri, alias="lake", data_path=f"{folder}/data", engine="duckdb") as session:
             session.author = "us"
-            made = History(uri, session, reference)
+            made = History(uri, session, reference, folder)
             # the reference takes vectors that it replaces out of the catalog, and out of older snapshots with them
             vectors = data.draw(st.booleans())
             if vectors:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -124,6 +126,11 @@ def state_at(reference: duckdb.DuckDBPyConnection, at: int) -> State:
     return State(names, {row_id: dict(zip(names, values, strict=True)) for row_id, *values in rows})
 
 
+def _states(reference: duckdb.DuckDBPyConnection, newest: int) -> list[State]:
+    """The states of the table up to a snapshot, newest first."""
+    return [state_at(reference, at) for at in range(newest, 0, -1)]
+
+
 def defaults(reference: duckdb.DuckDBPyConnection) -> dict[int, Any]:
     """The first default of each column, by id."""
     found = reference.execute(
@@ -143,8 +150,19 @@ class Expected(NamedTuple):
     state: State
 
 
-def expected(before: State, then: State, now: State, first: dict[int, Any], rule: str | None) -> Expected:
-    """Today's state without what changed from `before` to `then`."""
+def expected(
+    before: State,
+    then: State,
+    now: State,
+    first: dict[int, Any],
+    rule: str | None,
+    earlier: Callable[[], Sequence[State]] = tuple,
+) -> Expected:
+    """Today's state without what changed from `before` to `then`.
+
+    Args:
+        earlier: gives the states before `before`, newest first: rows that were deleted by then may be back now.
+    """
     conflicts = set[tuple[int | None, int | None]]()
     names = dict(now.names)
     reverts = rule == "revert"
@@ -172,6 +190,7 @@ def expected(before: State, then: State, now: State, first: dict[int, Any], rule
                 continue
         names[column] = before.names[column]
     returned = before.names.keys() - then.names.keys() - now.names.keys()
+    past = earlier() if returned else ()
     names |= {column: before.names[column] for column in returned}
 
     rows = {}
@@ -203,7 +222,8 @@ def expected(before: State, then: State, now: State, first: dict[int, Any], rule
                     result[column] = old[column]
         if result is not None:
             for column in returned:
-                result[column] = value(old, column) if old is not None else first[column]
+                last = old if old is not None else next((s.rows[row_id] for s in past if row_id in s.rows), None)
+                result[column] = value(last, column) if last is not None else first[column]
             rows[row_id] = {column: value(result, column) for column in names}
     return Expected(conflicts, State(names, rows))
 
@@ -237,7 +257,8 @@ def check(folder: Path, reference: duckdb.DuckDBPyConnection, data: st.DataObjec
     try:
         newest = reference.execute("SELECT id FROM lake.current_snapshot()").fetchone()[0]  # type: ignore[index]
         before, then, now = (state_at(reference, at) for at in (chosen - 1, chosen, newest))
-        found = expected(before, then, now, defaults(reference), rule)
+        past = partial(_states, reference, chosen - 2)
+        found = expected(before, then, now, defaults(reference), rule, past)
     finally:
         detach(reference)
     folded = [name.casefold() for name in found.state.names.values()]

@@ -230,7 +230,9 @@ class Transactions:
             yield transaction
             self.notes.note(transaction)
         except (BindError, EntryNotFoundError, EntryExistsError, MergeConflictError):
-            raise  # raised before any change: the transaction goes on, as in DuckDB
+            # raised before any change, the transaction goes on, as in DuckDB
+            self._aborted = transaction.is_torn
+            raise
         except BaseException:
             self._aborted = True
             raise

@@ -259,3 +259,116 @@ def test_values_of_all_kinds(session: dl.Session, kind: str) -> None:
     assert [row[0] for row in session.when(query, 1, 3).fetchall()] == [1, 2]
     alone = f"SELECT CASE WHEN count(*) = 40 THEN {one} ELSE {other} END AS v FROM t"
     assert len(session.when(alone, 1, 3)) == 2 and len(session.compare(alone, 1, 2).rows()) == 1
+
+
+def shown(rows: list[object]) -> list[tuple[object, ...]]:
+    return sorted(
+        (row.kind, (row.after or row.before)["i"], row.changed)  # type: ignore[attr-defined]
+        for row in rows
+    )
+
+
+#: Query, group, and the rows behind it that differ between snapshots 1 and 4.
+BEHIND: list[tuple[str, object, list[object]]] = [
+    (GROUPED, 0, [("updated", 0, ("x",)), ("updated", 4, ("x",))]),
+    (GROUPED, 3, [("deleted", i, ()) for i in range(3, 40, 4)]),
+    (GROUPED, 9, [("inserted", i, ()) for i in range(100, 130)]),
+    # what HAVING and LIMIT take away are groups, not rows; WHERE takes rows
+    (
+        "SELECT count(*) AS n, g FROM t WHERE i > 110 OR i < 7 GROUP BY 2 HAVING n > 0 ORDER BY n LIMIT 9",
+        3,
+        [("deleted", 3, ())],
+    ),
+    ("SELECT g, sum(x) AS s FROM t AS u WHERE u.i <> 4 GROUP BY u.g", 0, [("updated", 0, ("x",))]),
+    ("SELECT 'g' || g AS g, sum(x) FROM (SELECT * FROM t WHERE i < 3) GROUP BY ALL", "g0", [("updated", 0, ("x",))]),
+    ("WITH few AS (FROM t WHERE i < 3) SELECT g, sum(x) FROM few GROUP BY g", 0, [("updated", 0, ("x",))]),
+    (
+        "SELECT t.g, sum(x) FROM t JOIN (SELECT 4 AS j) AS k ON i <= j GROUP BY ALL",
+        0,
+        [("updated", 0, ("x",)), ("updated", 4, ("x",))],
+    ),
+]
+
+
+def test_the_rows_behind_a_group(session: dl.Session) -> None:
+    for query, group, expected in BEHIND:
+        found = session.compare(query, 1, 4)
+        (row,) = (row for row in found.rows() if (row.after or row.before or {})["g"] == group)
+        assert found.has_sources, query
+        behind = found.sources(row)
+        assert (behind.start.snapshot_id, behind.end.snapshot_id if behind.end else 0) == (1, 4)
+        assert shown(list(behind.rows(1000))) == expected, query
+
+
+def test_the_rows_behind_one_row(session: dl.Session) -> None:
+    found = session.compare("SELECT count(*) AS n, max(x) AS most FROM t WHERE i >= 36", 1, 4)
+    (row,) = found.rows()
+    behind = found.sources(row)
+    assert behind.key == ("rowid",) and behind.summary.unchanged == 3
+    assert (behind.summary.deleted, behind.summary.inserted, behind.summary.updated) == (1, 30, 0)
+
+
+def test_a_row_that_went_to_another_group(session: dl.Session) -> None:
+    before = session.current_snapshot().snapshot_id
+    session.sql("UPDATE t SET g = 2 WHERE i = 1; UPDATE t SET g = NULL WHERE i = 5")
+    found = session.compare("SELECT g, count(*) AS n FROM t GROUP BY g", before)
+    kinds = {(row.after or {})["g"]: shown(list(found.sources(row).rows())) for row in found.rows()}
+    assert kinds == {1: [("deleted", 1, ()), ("deleted", 5, ())], 2: [("inserted", 1, ())], None: [("inserted", 5, ())]}
+
+
+GROUPLESS = [
+    "SELECT i, x FROM t",
+    "SELECT count(*), g FROM t GROUP BY i, g",
+    "SELECT g, count(*) FROM t GROUP BY ROLLUP (g)",
+    "SELECT DISTINCT g, count(*) FROM t GROUP BY g",
+    "SELECT g, sum(count(*)) OVER () FROM t GROUP BY g",
+    "SELECT g, count(*) FROM t GROUP BY g UNION ALL SELECT 7, 8",
+    "SELECT count(*), 1 + 1 FROM t",
+    "SELECT 1",
+]
+
+
+def test_rows_of_no_group_have_none_behind(session: dl.Session) -> None:
+    for query in GROUPLESS:
+        found = session.compare(query, 1, 4)
+        assert not found.has_sources and not DiffBrowser(found).has_sources, query
+        for row in found.rows(1):
+            with pytest.raises(dl.UnsupportedFeatureError, match="are those of a group"):
+                found.sources(row)
+
+
+def test_keys_of_all_kinds(session: dl.Session) -> None:
+    for value in (
+        "'it''s <b>' || chr(13)",
+        "'nan'::DOUBLE",
+        "DATE '0044-03-15 (BC)'",
+        "'2020-01-01 00:00:00.000001+05'::TIMESTAMPTZ",
+        "[1, NULL]",
+        "'\\x00a'::BLOB",
+        "'eeccb8c5-9943-b2bb-bb5e-222f4e14b687'::UUID",
+        "true",
+        "'-170141183460469231731687303715884105728'::HUGEINT",
+    ):
+        found = session.compare(f"SELECT CASE WHEN i < 5 THEN {value} END AS k, sum(x) FROM t GROUP BY k", 3, 4)
+        (row,) = found.rows()
+        assert shown(list(found.sources(row).rows())) == [("updated", 0, ("x",)), ("updated", 4, ("x",))], value
+
+
+def test_a_click_shows_the_rows_behind(session: dl.Session) -> None:
+    view = DiffBrowser(session.compare(GROUPED, 1, 4))
+    assert view.has_sources and not view.has_lives
+    view.sort = [["g", True]]
+    found = view.answer_sources({"row": 0})
+    assert found["sentence"] == "Rows behind it that differ at snapshots 1 and 4:"
+    assert "&lt;b&gt;" in found["html"] and "<b>'" not in found["html"] and "30" in found["html"]
+    limited = session.compare("SELECT g, count(*) AS n FROM t GROUP BY g ORDER BY n DESC, g LIMIT 1", 1, 3)
+    assert [row.kind for row in limited.rows()] == ["deleted", "inserted"]
+    assert "10 rows, are the same" in DiffBrowser(limited).answer_sources({"row": 0})["sentence"]
+
+
+def test_the_rows_behind_are_those_of_the_lake_in_use(session: dl.Session, tmp_path: Path) -> None:
+    found = session.compare(GROUPED, 1, 4)
+    session.attach(f"ducklake:{tmp_path}/other.ducklake", alias="other")
+    session.use("other")
+    with pytest.raises(dl.UsageError, match="USE lake first"):
+        found.sources(found.rows(1)[0])

@@ -340,3 +340,47 @@ def test_a_preview_of_several_tables_is_that_of_the_lake(session: dl.Session) ->
     ]
     assert "uncommitted" in diff._repr_html_() and "uncommitted" in repr(diff)
     assert newest(session) == made
+
+
+@pytest.mark.parametrize("rows", [4, 400])
+def test_a_dropped_column_comes_back_for_rows_that_came_back(session: dl.Session, rows: int) -> None:
+    session.sql(f"CREATE TABLE b (i INTEGER, v VARCHAR); INSERT INTO b SELECT i, 'v' || i FROM range({rows}) r(i)")
+    session.sql("UPDATE b SET v = 'last' WHERE i = 1")
+    session.sql("DELETE FROM b WHERE i < 2")
+    deleted = newest(session)
+    session.sql("DELETE FROM b WHERE i = 3")
+    session.sql("ALTER TABLE b DROP COLUMN v")
+    dropped = newest(session)
+    session.revert(deleted)
+    session.sql("INSERT INTO b VALUES (1000)")
+    session.revert(dropped)
+    found = session.sql("FROM b WHERE i < 4 OR i = 1000 ORDER BY i").fetchall()
+    assert found == [(0, "v0"), (1, "last"), (2, "v2"), (1000, None)]
+
+
+@pytest.mark.parametrize(
+    ("dropped", "taken"),
+    [
+        ("DROP TABLE p", "CREATE TABLE p (other INTEGER)"),
+        ("DROP MACRO m", "CREATE MACRO m(x) AS x"),
+        ("DROP SCHEMA s", "CREATE SCHEMA s"),
+        ("DROP VIEW s.v", "DROP SCHEMA s"),
+    ],
+)
+def test_half_of_a_revert_is_never_committed(session: dl.Session, dropped: str, taken: str) -> None:
+    session.sql("CREATE TABLE p (i INTEGER); CREATE MACRO m(x) AS 2 * x; CREATE SCHEMA s")
+    if "VIEW" in dropped:
+        session.sql("CREATE VIEW s.v AS SELECT 1 AS i")
+    session.sql(f"BEGIN; UPDATE t SET w = -1 WHERE i < 10; {dropped}; COMMIT")
+    made = newest(session)
+    session.sql(taken)
+    before = newest(session)
+    with pytest.raises((dl.EntryExistsError, dl.EntryNotFoundError)):
+        session.revert(made)
+    session.sql("BEGIN")
+    with pytest.raises((dl.EntryExistsError, dl.EntryNotFoundError)):
+        session.revert(made)
+    with pytest.raises(dl.TransactionError, match="rolled back"):
+        session.sql("COMMIT")
+    assert newest(session) == before
+    assert rows(session, "SELECT count(*) FROM t WHERE w = -1") == [(10,)]

@@ -11,6 +11,7 @@ import { LifePanel } from '../life/life-panel';
 import { ChangedGrid, type Head, MARKS, type ShownColumn } from './changed-grid';
 import type { RowKind } from './changed-rows';
 import './diff.css';
+import { SourcesPanel } from './sources-panel';
 
 /** The traits of `DiffBrowser` in Python. */
 interface DiffState extends MountedState {
@@ -32,6 +33,8 @@ interface DiffState extends MountedState {
   can_copy: boolean;
   /** Whether the kernel can say who set a cell. */
   has_lives: boolean;
+  /** Whether the kernel can compare the rows behind a row. */
+  has_sources: boolean;
   /** Whether rows have ids; those of answers, and those paired by a key, have none to show. */
   has_row_ids: boolean;
   note: string;
@@ -84,6 +87,7 @@ class Changes extends Browsing<DiffState> {
   });
 
   private readonly life = new LifePanel(this.line, () => this.changed.grid.root.focus());
+  private readonly sources = new SourcesPanel(this.line, () => this.changed.grid.root.focus());
 
   constructor(model: Model<DiffState>, host: HTMLElement, still: HTMLElement[]) {
     super(model);
@@ -109,6 +113,7 @@ class Changes extends Browsing<DiffState> {
       bar,
       this.changed.root,
       this.life.root,
+      this.sources.root,
       this.sql
     );
     this.start(place ?? host, {
@@ -129,6 +134,7 @@ class Changes extends Browsing<DiffState> {
 
   private ask(row: number, column: number, isClick: boolean): void {
     if (this.model.get('has_lives')) this.life.show({ row, column }, isClick);
+    if (this.model.get('has_sources')) this.sources.show(row, isClick);
   }
 
   private choose(kind: RowKind | '', changed: string): void {
@@ -184,6 +190,7 @@ class Changes extends Browsing<DiffState> {
     this.all.textContent = isEvery ? 'Show changed columns' : `Show all ${number.format(wide)} columns`;
     this.all.style.display = isEvery || model.get('columns').length < wide ? '' : 'none';
     this.life.close();
+    this.sources.close();
     this.changed.show(model.get('columns'), model.get('has_row_ids'), passing);
     this.report();
   }
