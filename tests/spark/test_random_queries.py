@@ -91,6 +91,11 @@ WRITTEN = [
     "WITH c AS (SELECT k FROM t) SELECT k, (WITH d AS (SELECT c.k + 1 AS m) SELECT m FROM d) AS x FROM c ORDER BY k",
     "SELECT k FROM t WHERE EXISTS (WITH c AS (SELECT t.k AS q) FROM c WHERE q > 2) ORDER BY k",
     "WITH RECURSIVE r(n) AS (SELECT min(k) FROM t UNION ALL (WITH c(n) AS (FROM r) SELECT n + 1 FROM c WHERE n < 5)) FROM r ORDER BY n",
+    # what stands behind parentheses belongs to the query inside, as if there were none
+    "(SELECT k FROM t LIMIT 2) ORDER BY k DESC",
+    "(SELECT k FROM t ORDER BY k LIMIT 2) OFFSET 1",
+    "FROM ((SELECT k, s FROM t LIMIT 3) ORDER BY t.i DESC NULLS LAST, k) ORDER BY ALL",
+    "((SELECT k FROM t UNION SELECT id FROM u) LIMIT 2) ORDER BY k DESC",
     # ORDER BY of a set operation by what a side computes
     "SELECT k, 10 - k AS x FROM t UNION SELECT id, id + 1 FROM u ORDER BY 10 - T.K, 1",
     "SELECT t.k AS x FROM t UNION ALL SELECT a.id FROM u a UNION ALL SELECT upper(s)::INTEGER FROM g WHERE id = 1 ORDER BY a.id DESC, t.k, upper(g.s)::INTEGER",

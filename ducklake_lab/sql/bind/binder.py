@@ -42,6 +42,7 @@ class QueryBinder(EntryBinder):
         elif isinstance(node, exp.SetOperation):
             outputs = self._set_operation(node, parent, ctes)
         elif isinstance(node, exp.Subquery):
+            group_and_order.into_parentheses(node)
             outputs = self.query(node.this, parent, ctes)
             group_and_order.bind_order_of_names(self, node, outputs, parent, ctes)
         else:

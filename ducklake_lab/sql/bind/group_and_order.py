@@ -183,6 +183,25 @@ def bind_order(
             item.set("this", value if shown is None or outputs is None else exp.Literal.number(shown))
 
 
+def into_parentheses(node: exp.Subquery) -> None:
+    """Moves ORDER BY, LIMIT and OFFSET behind a query in parentheses into it: DuckDB sorts before the LIMIT inside.
+
+    Raises:
+        BindError: the query in parentheses has the clause too.
+    """
+    if not isinstance(node.this, exp.Query):
+        return
+    for part, clause in (("order", "ORDER BY"), ("limit", "LIMIT"), ("offset", "OFFSET")):
+        if (value := node.args.get(part)) is None:
+            continue
+        if node.this.args.get(part) is not None:
+            raise BindError(
+                f"{clause} stands in the parentheses and behind them. Use SELECT * FROM (…) for the outer one."
+            )
+        node.set(part, None)
+        node.this.set(part, value)
+
+
 def bind_order_of_names(binder: Binding, node: exp.Expr, outputs: Outputs, parent: Scope | None, ctes: Ctes) -> None:
     """Binds ORDER BY and LIMIT of a set operation; names mean its output columns."""
     if any(node.args.get(part) for part in ("order", "limit", "offset")):

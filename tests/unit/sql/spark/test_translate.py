@@ -43,6 +43,25 @@ def test_with_stays_in_its_query() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("(SELECT year FROM planes LIMIT 2) ORDER BY tailnum", "ORDER BY `planes`.`tailnum` ASC NULLS LAST LIMIT 2)"),
+        ("(SELECT year FROM planes ORDER BY year LIMIT 2) OFFSET 1", "LIMIT 2 OFFSET 1)"),
+        ("((SELECT year FROM planes) LIMIT 2) ORDER BY 1", "ORDER BY 1 ASC NULLS LAST LIMIT 2))"),
+        ("(SELECT year FROM planes UNION SELECT 1 LIMIT 2) ORDER BY year DESC", "ORDER BY 1 DESC LIMIT 2)"),
+    ],
+)
+def test_what_stands_behind_parentheses_belongs_to_the_query_inside(text: str, end: str) -> None:
+    assert _spark(text).sql.endswith(end)
+
+
+@pytest.mark.parametrize("clause", ["ORDER BY year", "LIMIT 1", "OFFSET 1"])
+def test_a_clause_in_and_behind_parentheses_is_refused(clause: str) -> None:
+    with pytest.raises(BindError, match=f"^{clause.rpartition(' ')[0]} stands in the parentheses and behind them"):
+        _spark(f"(SELECT year FROM planes {clause}) {clause}")
+
+
+@pytest.mark.parametrize(
     ("union", "key", "position"),
     [
         ("SELECT tailnum, year FROM planes UNION SELECT carrier, month FROM flights f", "planes.year", 2),
