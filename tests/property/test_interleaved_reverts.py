@@ -38,26 +38,34 @@ class Table:
     names: dict[int, str] = field(default_factory=lambda: {1: "a", 2: "b"})
     rows: dict[int, dict[int, int | None]] = field(default_factory=lambda: {k: {1: 0, 2: 0} for k in range(FIRST)})
 
-    def apply(self, change: Change) -> set[Part]:
-        """Makes a change; returns the parts of the table that it changed."""
-        low, high, column, value = change.low, change.high, change.column, change.value
-        inside = [key for key in self.rows if low <= key <= high]
+    def touched(self, change: Change) -> set[Part]:
+        """The parts of the table that a statement would change."""
+        inside = [key for key in self.rows if change.low <= key <= change.high]
         match change.kind:
             case "update":
-                if column not in self.names:
-                    return set()
-                for key in inside:
-                    self.rows[key][column] = value
-                return {("cell", key, column) for key in inside}
+                return {("cell", key, change.column) for key in inside}
             case "delete":
-                for key in inside:
-                    del self.rows[key]
                 return {("row", key) for key in inside}
             case "insert":
-                self.rows |= {
-                    key: {c: value if c == column else None for c in self.names} for key in range(low, high + 1)
-                }
-                return {("row", key) for key in range(low, high + 1)}
+                keys = range(change.low, change.high + 1)
+                return {part for key in keys for part in (("row", key), ("cell", key, change.column))}
+            case "rename":
+                return {("name", change.column)}
+        return {("column", change.column)}
+
+    def apply(self, change: Change) -> None:
+        """Changes the parts that a commit changed; rows that were not there then stay as they are."""
+        column, value = change.column, change.value
+        match change.kind:
+            case "update":
+                for _, key, _ in change.parts:
+                    self.rows[key][column] = value
+            case "delete":
+                for _, key in change.parts:
+                    del self.rows[key]
+            case "insert":
+                for key in range(change.low, change.high + 1):
+                    self.rows[key] = {c: value if c == column else None for c in self.names}
             case "add":
                 self.names[column] = f"c{column}"
                 for row in self.rows.values():
@@ -68,8 +76,6 @@ class Table:
                     del row[column]
             case "rename":
                 self.names[column] = f"r{value}"
-                return {("name", column)}
-        return {("column", column)}
 
 
 @dataclass
@@ -155,7 +161,7 @@ class Script:
         if kind == "drop" and len(table.names) < 2:
             return
         statement = change.sql(table.names)
-        change.parts = table.apply(change)
+        change.parts = table.touched(change)
         if not change.parts:
             return
         self.run(statement, rng.random() < 0.7)
