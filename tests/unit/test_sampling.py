@@ -111,7 +111,7 @@ def _run(*arguments: str) -> str:
     [
         ((), 1),
         (("--everything",), 4),
-        (("--catalog", "all"), 4),
+        (("--catalog", "all"), len(CATALOGS)),
         (("--catalog", "sqlite", "--catalog", "mysql"), 2),
         (("--catalog", "sqlite", "--everything"), 1),
     ],
