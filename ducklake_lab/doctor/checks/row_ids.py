@@ -11,13 +11,15 @@ _RANGE = "{0}.row_id_start IS NOT NULL AND {0}.record_count > 0"
 
 
 def _same_start(_: Context) -> str:
+    # rows that a restore brought back are in a file that began with deletions: those of the rows that were left
     return (
         "SELECT a.table_id AS table_id, a.data_file_id AS id, b.data_file_id AS other, a.row_id_start AS row_id, "
         f"{later('a.begin_snapshot', 'b.begin_snapshot')} AS since, {sooner('a.end_snapshot', 'b.end_snapshot')} AS until "
         "FROM ducklake_data_file AS a JOIN ducklake_data_file AS b ON b.table_id = a.table_id "
         "AND b.row_id_start = a.row_id_start AND b.data_file_id > a.data_file_id "
         f"WHERE {_RANGE.format('a')} AND {_RANGE.format('b')} AND {overlap('a', 'b')} "
-        "AND a.partial_max IS NULL AND b.partial_max IS NULL"
+        "AND a.partial_max IS NULL AND b.partial_max IS NULL AND NOT EXISTS (SELECT 1 FROM ducklake_delete_file AS d "
+        "WHERE d.data_file_id = b.data_file_id AND d.begin_snapshot <= b.begin_snapshot)"
     )
 
 

@@ -92,6 +92,14 @@ def local(tmp_path: Path) -> Iterator[dl.Session]:
         yield session
 
 
+def test_rows_that_a_restore_brought_back_are_there_once(local: dl.Session) -> None:
+    local.sql("CREATE TABLE back AS SELECT i FROM range(100) AS r(i)")
+    at = local.current_snapshot().snapshot_id
+    local.sql(f"DELETE FROM back WHERE i IN (5, 60); CALL lake.restore('back', to => {at})")
+    assert local.sql("SELECT count(DISTINCT rowid) FROM back").fetchall() == [(100,)]
+    assert not [one.finding for one in local.doctor("back", deep=True).findings if one.severity != "info"]
+
+
 def test_a_table_limits_the_findings(local: dl.Session) -> None:
     damage(local, "UPDATE ducklake_table_stats SET next_row_id = 7")
     assert [one.check for one in local.doctor("t").findings] == ["next_row_id_too_small"]
