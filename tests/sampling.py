@@ -90,7 +90,7 @@ def chosen(cases: Iterable[Case], seed: int) -> set[str]:
 
 
 def unasked(cases: Iterable[Case]) -> list[Case]:
-    """Return the cases of which a run takes some, or all, without `--catalog`."""
+    """Return the cases that a run without `--catalog` chooses from."""
     return [case for case in cases if case.catalog not in ON_REQUEST]
 
 

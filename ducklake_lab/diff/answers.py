@@ -75,7 +75,7 @@ class AnswerDiff(RowDiff):
         return self.ask is not None and self.groups is not None and not retyped & set(self.groups.keys)
 
     def sources(self, row: RowChange) -> AnswerDiff:
-        """Returns the diff of the rows behind a changed row: those of its group, at the same two snapshots.
+        """Returns the diff of the group of rows behind a changed row, at the same two snapshots.
 
         Rows of a table are paired by row id. One that went to another group is deleted here, and inserted there.
 

@@ -2,7 +2,7 @@
 
 The server runs texts of SQL, each connection in a session of its own, so that BEGIN, COMMIT and ROLLBACK are texts as well. A lost
 answer looks like a lost request. So statements that write are held until COMMIT, and go to the server with it as one text: the server
-runs all of it or nothing, and a client that dies leaves no transaction with writes open.
+runs all of it or nothing. A read sends what is held before it; a client that dies after that leaves its transaction open.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def side(rows: Rows, count: int) -> Rows:
 
 
 def with_returned(theirs: Rows, moved: Rows, deleted: Rows, count: int) -> Rows:
-    """Rows of an earlier version, and those that were deleted before it and have come back since, as they were last.
+    """Adds rows to an earlier version that were deleted before it and have come back since, as they were last.
 
     Args:
         theirs: see `side`.

@@ -20,7 +20,7 @@ VIEWS = (
     ".jp-DuckLake-pinned",
     ".dlk-page",
 )
-#: The style sheets of all views. A page has that of each view which it shows, the newest last.
+#: The style sheets of all views. A page gets one with each view that it shows, the newest last.
 STYLES = sorted((Path(ducklake_lab.widgets.__file__).parent / "static").glob("*.css"))
 #: Widths of the window.
 WIDTHS = (900, 1280, 1320, 1920)

@@ -122,7 +122,7 @@ class History:
             return
         for sql in self.statements(number, step):
             # the reference fails to rewrite files where an inlined table lacks a column; it gives rows new ids where it
-            # merges the file of an INSERT with that of an UPDATE
+            # merges files of an INSERT and an UPDATE
             alone = ("restore", "transaction", "again_at_once", "rewrite_data_files", "merge_adjacent_files")
             if step.ours or any(name in f"{step.kind} {sql}" for name in alone):
                 self.session.sql(sql)

@@ -11,7 +11,7 @@ _RANGE = "{0}.row_id_start IS NOT NULL AND {0}.record_count > 0"
 
 
 def _same_start(_: Context) -> str:
-    # rows that a restore brought back are in a file that began with deletions: those of the rows that were left
+    # a restore brings rows back in a file that begins with deletions of all its other rows
     return (
         "SELECT a.table_id AS table_id, a.data_file_id AS id, b.data_file_id AS other, a.row_id_start AS row_id, "
         f"{later('a.begin_snapshot', 'b.begin_snapshot')} AS since, {sooner('a.end_snapshot', 'b.end_snapshot')} AS until "

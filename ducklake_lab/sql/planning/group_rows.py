@@ -22,7 +22,7 @@ _OF_GROUPS = frozenset(("group", "having", "order", "limit", "offset"))
 
 @dataclass(frozen=True, slots=True)
 class GroupRows:
-    """A query each row of which stands for a group of rows.
+    """A query whose rows stand for groups of rows.
 
     Attributes:
         keys: the expressions by which it groups, by the positions of their columns; none where all rows are one group.
@@ -61,7 +61,7 @@ def _equal(keys: Iterable[str], values: Iterable[str]) -> str:
 
 
 def group_rows(query: Query) -> GroupRows | None:
-    """Returns what a query groups; None where its text does not say of which rows one of its rows was made."""
+    """Returns what a query groups; None where its text does not say which rows make one of its rows."""
     try:
         tree = parse_query(as_text(query)).tree
     except SqlError:

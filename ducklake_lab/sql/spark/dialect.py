@@ -17,7 +17,7 @@ class SparkSql(Spark):
     INDEX_OFFSET = 0
 
     class Generator(SparkGenerator):
-        #: Spark has WITH in every query, as DuckDB; moved to the top, names of one would meet those of another.
+        #: Spark takes WITH in every query, as DuckDB does; at the top, equal names of two queries would clash.
         EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
 
         def literal_sql(self, expression: exp.Literal) -> str:
