@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import ducklake_lab as dl
-from tests.conftest import CATALOGS
 from tests.interop.comparing import attach, detach, metadata
 from tests.interop.test_metadata import SCRIPTS as SCRIPTS_OF_ENTRIES
+from tests.sampling import CATALOGS, ON_REQUEST
 
 
 def _read(path: Path) -> dict[str, list[str]]:
@@ -33,7 +33,7 @@ def _read(path: Path) -> dict[str, list[str]]:
 SCRIPTS = _read(Path(__file__).parent / "scripts.sql")
 ALL = {**SCRIPTS, **SCRIPTS_OF_ENTRIES}
 _numbers = itertools.count()
-KINDS = [kind for kind in CATALOGS if kind != "mysql"]
+KINDS = [kind for kind in CATALOGS if kind not in ("mysql", *ON_REQUEST)]
 
 
 def test_there_are_scripts_of_everything() -> None:
