@@ -144,7 +144,9 @@ class CatalogDatabase:
             CatalogError: the database refuses the connection or a statement, or what is read from it makes no sense.
         """
         if not create and not self.exists():
-            raise CatalogNotFoundError(f"There is no lake at {self.location.display}; check the path.")
+            raise CatalogNotFoundError(
+                f"There is no lake at {self.location.path or self.location.display}; check the path."
+            )
         # views that show an older version are made for a transaction
         reads = reads and (self.version is None or self.version.is_native)
         connection = self._open(create=create, reads=reads)

@@ -303,7 +303,7 @@ def test_the_error_for_a_missing_lake_names_no_option_that_the_command_lacks(
     }.get(command, [])
     assert main([command, lake + "x", *more]) == 2
     said = capsys.readouterr().err
-    assert said == "ducklake-lab: There is no lake at lake.ducklakex; check the path.\n"
+    assert said == f"ducklake-lab: There is no lake at {lake}x; check the path.\n"
     assert not Path(lake + "x").exists()
 
 
