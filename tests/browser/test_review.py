@@ -63,7 +63,9 @@ def test_a_branch_is_reviewed_and_remarked(lab: Lab, notebook: Page, screenshot:
     remarks = view.get_by_label("Remarks", exact=True).get_by_role("listitem")
     expect(remarks).to_contain_text("why two?")
     expect(view.locator(".dlk-rv-verdict")).to_have_text("changes asked for")
+    settle(notebook)  # the output is written anew, and the view goes on in it
     expect(rows.filter(has_text="item 3")).to_contain_text("1 ✎")
+    expect(view.get_by_role("button", name="5 on the branch")).to_have_attribute("aria-pressed", "true")
     view.get_by_role("button", name="Approve the branch").click()
     expect(remarks).to_have_count(2)
     expect(view.locator(".dlk-rv-verdict")).to_have_text("approved")

@@ -1,7 +1,7 @@
 /** Work of agents on branches: who did what, when, and the review of each. It stays current while the page is seen. */
 
 import '../kit/change-kinds.css';
-import { Browsing } from '../kit/browsing';
+import { Covering } from '../kit/browsing';
 import { type Child, element } from '../kit/dom';
 import { counted } from '../kit/figures';
 import { reason } from '../kit/line';
@@ -46,7 +46,7 @@ interface AgentsState extends MountedState {
 const PAUSE = 2000;
 const HEADS = ['snapshot', 'time', 'agent', 'change', 'rows', 'message', 'statement'];
 
-class Agents extends Browsing<AgentsState> {
+class Agents extends Covering<AgentsState> {
   readonly root: HTMLElement;
 
   private isAsking = false;

@@ -3,7 +3,7 @@
 import { ArrowStream, known } from '../arrow/arrow-stream';
 import { ColumnWidths } from '../grid/column-widths';
 import { Grid } from '../grid/grid';
-import { Browsing } from '../kit/browsing';
+import { Covering } from '../kit/browsing';
 import { type Child, element, nullMark } from '../kit/dom';
 import { counted, number } from '../kit/figures';
 import { reason } from '../kit/line';
@@ -52,7 +52,7 @@ const SLACK = 2;
 /** Pixels of the two buttons of a conflict. */
 const BUTTONS = '124px';
 
-class Conflicts extends Browsing<ConflictsState> {
+class Conflicts extends Covering<ConflictsState> {
   readonly root: HTMLElement;
 
   private readonly widths = new ColumnWidths();
@@ -121,12 +121,6 @@ class Conflicts extends Browsing<ConflictsState> {
     this.lay();
     this.grid.reset(model.get('passing'));
     this.report();
-  }
-
-  /** Goes on in another host: Apply writes the output anew. */
-  adopt(host: HTMLElement, still: HTMLElement[]): void {
-    for (const node of still) node.style.display = 'none';
-    host.append(this.root);
   }
 
   private async rows(start: number, count: number): Promise<Conflict[]> {

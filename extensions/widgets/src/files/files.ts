@@ -4,7 +4,7 @@ import { ArrowStream } from '../arrow/arrow-stream';
 import { Grid } from '../grid/grid';
 import type { Content } from '../grid/grid-options';
 import type { SortKey } from '../grid/sorting';
-import { Browsing } from '../kit/browsing';
+import { Covering } from '../kit/browsing';
 import { element } from '../kit/dom';
 import { counted, number, percent, room, size } from '../kit/figures';
 import { reason } from '../kit/line';
@@ -48,7 +48,7 @@ const WORDS = ['file', 'partition'];
 /** Pixels below which bars of sizes and ages make way. */
 const NARROW = 760;
 
-class Files extends Browsing<FilesState> {
+class Files extends Covering<FilesState> {
   readonly root: HTMLElement;
 
   private numbers!: FileNumbers;

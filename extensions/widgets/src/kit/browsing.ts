@@ -52,3 +52,11 @@ export abstract class Browsing<State extends MountedState> {
     this.root.remove();
   }
 }
+
+/** A browser that covers its static form, and goes on in another host when its output is written anew. */
+export abstract class Covering<State extends MountedState> extends Browsing<State> {
+  adopt(host: HTMLElement, still: HTMLElement[]): void {
+    for (const node of still) node.style.display = 'none';
+    host.append(this.root);
+  }
+}

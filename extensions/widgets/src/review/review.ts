@@ -1,6 +1,6 @@
 /** A branch for those who decide over its merge: tables of both sides, rows, conflicts, and remarks. */
 
-import { Browsing } from '../kit/browsing';
+import { Covering } from '../kit/browsing';
 import { type Child, element } from '../kit/dom';
 import { counted, number } from '../kit/figures';
 import type { Model } from '../kit/model';
@@ -19,7 +19,7 @@ const VERDICTS: Record<ReviewState['verdict'], string> = {
   'changes asked for': 'delete'
 };
 
-class Review extends Browsing<ReviewState> {
+class Review extends Covering<ReviewState> {
   readonly root: HTMLElement;
 
   private chosen = -1;

@@ -4,7 +4,7 @@
  * Only the rows in view are in the page: a lake may have many thousands of tables.
  */
 
-import { Browsing } from '../kit/browsing';
+import { Covering } from '../kit/browsing';
 import { element } from '../kit/dom';
 import { number } from '../kit/figures';
 import type { Model, MountedState } from '../kit/model';
@@ -28,7 +28,7 @@ interface SchemaState extends MountedState {
 /** Height of a row in pixels. */
 const HEIGHT = 24;
 
-class Schema extends Browsing<SchemaState> {
+class Schema extends Covering<SchemaState> {
   readonly root: HTMLElement;
 
   private readonly id = 'dlk-t' + Math.random().toString(36).slice(2, 8);

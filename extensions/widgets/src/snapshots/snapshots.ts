@@ -7,7 +7,7 @@
 import { ArrowStream } from '../arrow/arrow-stream';
 import { Grid } from '../grid/grid';
 import type { Content, GridColumn } from '../grid/grid-options';
-import { Browsing } from '../kit/browsing';
+import { Covering } from '../kit/browsing';
 import '../kit/change-kinds.css';
 import { element } from '../kit/dom';
 import { number, room } from '../kit/figures';
@@ -44,7 +44,7 @@ const WIDE = 1000;
 /** Pixels below which it has none for sizes. */
 const NARROW = 760;
 
-class Snapshots extends Browsing<SnapshotsState> {
+class Snapshots extends Covering<SnapshotsState> {
   readonly root: HTMLElement;
 
   private data!: SnapshotNumbers;

@@ -6,7 +6,7 @@
 
 import { ArrowStream } from '../arrow/arrow-stream';
 import { Grid, MOST } from '../grid/grid';
-import { Browsing } from '../kit/browsing';
+import { Covering } from '../kit/browsing';
 import { copying } from '../kit/copying';
 import { element, nullMark } from '../kit/dom';
 import { counted, number } from '../kit/figures';
@@ -37,7 +37,7 @@ const OF_MANY: Part[] = ['filter', 'profile', 'chart'];
 /** Milliseconds without typing after which a text is used. */
 const PAUSE = 200;
 
-class Table extends Browsing<TableState> {
+class Table extends Covering<TableState> {
   readonly root: HTMLElement;
 
   private held: Element | null = null;
@@ -161,10 +161,8 @@ class Table extends Browsing<TableState> {
     this.appear();
   }
 
-  /** Goes on in another host. */
-  adopt(host: HTMLElement, still: HTMLElement[]): void {
-    for (const node of still) node.style.display = 'none';
-    host.append(this.root);
+  override adopt(host: HTMLElement, still: HTMLElement[]): void {
+    super.adopt(host, still);
     if (this.held instanceof HTMLElement && this.root.contains(this.held)) this.held.focus({ preventScroll: true });
   }
 
