@@ -75,7 +75,16 @@ class History:
         self.names: dict[int, str] = {}
         self.types: dict[int, dict[int, str]] = {}
         session.sql("CREATE TABLE t (k INTEGER, v VARCHAR, f DOUBLE)")
+        #: The snapshot that made the table, which is never reverted.
+        self.first = session.current_snapshot().snapshot_id
         self.observe()
+
+    def draw_vectors(self, data: st.DataObject) -> bool:
+        """Draws whether the lake writes deletion vectors; the reference takes those that it replaces out of older snapshots."""
+        vectors = data.draw(st.booleans())
+        if vectors:
+            self.session.sql("CALL lake.set_option('write_deletion_vectors', true)")
+        return vectors
 
     @contextlib.contextmanager
     def attached(self) -> Iterator[None]:
@@ -133,9 +142,12 @@ class History:
 
     def revert(self, number: int, step: Step) -> None:
         """Takes a snapshot back that changed the table; one that cannot be taken back changes nothing."""
-        chosen = self.kept[1:][(step.low + number) % len(self.kept[1:])] if self.kept[1:] else 0
+        later = [at for at in self.kept if at > self.first]
+        if not later:
+            return
         refusals = (dl.UsageError, dl.UnsupportedFeatureError, dl.SnapshotNotFoundError, dl.EntryExistsError)
         with contextlib.suppress(*refusals):
+            chosen = later[(step.low + number) % len(later)]
             self.session.revert(chosen, on_conflict="keep" if step.ours else "revert")
 
     def statements(self, number: int, step: Step) -> list[str]:
@@ -291,6 +303,22 @@ def check_life(history: History, row_id: int, at: int) -> None:
         assert changes == cells, (row_id, snapshot_id)
 
 
+@contextlib.contextmanager
+def new_history(
+    catalog: str, new_catalog: Callable[..., str], reference: duckdb.DuckDBPyConnection
+) -> Iterator[History]:
+    """Makes a lake of its own for one example."""
+    folder = Path(tempfile.mkdtemp(dir=FOLDER))
+    prefix = "sqlite:" * (catalog == "sqlite")
+    uri = new_catalog(catalog) if catalog == "postgres" else f"ducklake:{prefix}{folder}/lake.db"
+    try:
+        with dl.connect(uri, alias="lake", data_path=f"{folder}/data", engine="duckdb") as session:
+            session.author = "us"
+            yield History(uri, session, reference, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 @settings(
     max_examples=examples(6),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
@@ -304,28 +332,14 @@ def test_blame_and_life_are_a_replay(
     new_catalog: Callable[..., str],
     reference: duckdb.DuckDBPyConnection,
 ) -> None:
-    folder = Path(tempfile.mkdtemp(dir=FOLDER))
-    uri = (
-        new_catalog(catalog)
-        if catalog == "postgres"
-        else f"ducklake:{'sqlite:' * (catalog == 'sqlite')}{folder}/lake.db"
-    )
-    try:
-        with dl.connect(uri, alias="lake", data_path=f"{folder}/data", engine="duckdb") as session:
-            session.author = "us"
-            made = History(uri, session, reference, folder)
-            # the reference takes vectors that it replaces out of the catalog, and out of older snapshots with them
-            vectors = data.draw(st.booleans())
-            if vectors:
-                session.sql("CALL lake.set_option('write_deletion_vectors', true)")
-            for number, step in enumerate(history):
-                if not vectors or step.kind != "restore":
-                    made.apply(number, step)
-            there = [n for n in made.kept if made.states[n].columns]
-            for at in {there[-1], there[-1] if vectors else data.draw(st.sampled_from(there))}:
-                check_blame(made, at)
-                ids = sorted({row_id for n in range(at + 1) for row_id in made.states[n].rows})
-                for row_id in data.draw(st.lists(st.sampled_from(ids), max_size=5, unique=True)) if ids else ():
-                    check_life(made, row_id, at)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with new_history(catalog, new_catalog, reference) as made:
+        vectors = made.draw_vectors(data)
+        for number, step in enumerate(history):
+            if not vectors or step.kind != "restore":
+                made.apply(number, step)
+        there = [n for n in made.kept if made.states[n].columns]
+        for at in {there[-1], there[-1] if vectors else data.draw(st.sampled_from(there))}:
+            check_blame(made, at)
+            ids = sorted({row_id for n in range(at + 1) for row_id in made.states[n].rows})
+            for row_id in data.draw(st.lists(st.sampled_from(ids), max_size=5, unique=True)) if ids else ():
+                check_life(made, row_id, at)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import duckdb
@@ -15,8 +12,7 @@ from hypothesis import strategies as st
 
 import ducklake_lab as dl
 from ducklake_lab.model.entries import Snapshot
-from tests.memory import FOLDER
-from tests.property.test_blame import History, Step, histories
+from tests.property.test_blame import History, Step, histories, new_history
 from tests.property.test_reverts import State, expected
 from tests.sampling import examples
 
@@ -36,26 +32,13 @@ def test_a_revert_takes_one_snapshot_of_any_history_back(
     new_catalog: Callable[..., str],
     reference: duckdb.DuckDBPyConnection,
 ) -> None:
-    folder = Path(tempfile.mkdtemp(dir=FOLDER))
-    uri = (
-        new_catalog(catalog)
-        if catalog == "postgres"
-        else f"ducklake:{'sqlite:' * (catalog == 'sqlite')}{folder}/lake.db"
-    )
-    try:
-        with dl.connect(uri, alias="lake", data_path=f"{folder}/data", engine="duckdb") as session:
-            made = History(uri, session, reference, folder)
-            # the reference takes vectors that it replaces out of the catalog, and out of older snapshots with them
-            vectors = data.draw(st.booleans())
-            if vectors:
-                session.sql("CALL lake.set_option('write_deletion_vectors', true)")
-            for number, step in enumerate(history):
-                if not vectors or step.kind not in ("restore", "revert"):
-                    made.apply(number, step._replace(ours=step.ours or vectors))
-            for _ in range(data.draw(st.integers(1, 3), label="reverts")):
-                check(made, data)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with new_history(catalog, new_catalog, reference) as made:
+        vectors = made.draw_vectors(data)
+        for number, step in enumerate(history):
+            if not vectors or step.kind not in ("restore", "revert"):
+                made.apply(number, step._replace(ours=step.ours or vectors))
+        for _ in range(data.draw(st.integers(1, 3), label="reverts")):
+            check(made, data)
 
 
 def check(made: History, data: st.DataObject) -> None:
