@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from ducklake_lab.catalog.files import read_files_by_id
 from ducklake_lab.catalog.inlined import END_SNAPSHOT
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_column_begins
+from ducklake_lab.catalog.reader import read_column_lives
 from ducklake_lab.engine import changes
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.engine.rows import InMemory
@@ -60,10 +60,10 @@ class Versions:
         self._folder = lake.folder(state, table)
         with lake.connect() as connection:
             self._history = history_of(table.columns, lake.column_versions(connection, table.table_id))
-            begins = read_column_begins(connection, table.table_id, self.at)
+            lives = read_column_lives(connection, table.table_id, self.at)
         self._inlined: pa.Table | None = None
         self.columns: tuple[Column, ...] = self._history.columns
-        self.column_begins = [begins[column.column_id] for column in self.columns]
+        self.column_begins = [lives[column.column_id][-1].first for column in self.columns]
 
     def here(self, found: pa.Table, places: Sequence[int]) -> pa.Table:
         """Returns the versions of some rows at the snapshot.

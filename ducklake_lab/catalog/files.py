@@ -266,6 +266,15 @@ def read_column_stats(
     return dict(found)
 
 
+def has_stats_before(connection: sa.Connection, table_id: int, column_id: int, at: int) -> bool:
+    """Whether a data file of a table that is as old as a snapshot has statistics of a column."""
+    s, f = t.file_column_stats, t.data_file
+    files = f.c.table_id == table_id, f.c.begin_snapshot <= at
+    stats = s.c.table_id == table_id, s.c.column_id == column_id
+    query = sa.select(s.c.data_file_id).join(f, f.c.data_file_id == s.c.data_file_id).where(*files, *stats)
+    return connection.execute(query.limit(1)).first() is not None
+
+
 def table_folders(connection: sa.Connection, data_path: str, table_ids: Collection[int]) -> dict[int, str]:
     """The folders of tables, dropped ones too, by table id: absolute paths or URLs that end in `/`."""
     if not table_ids:

@@ -21,7 +21,7 @@ from ducklake_lab.catalog.servers import Server
 from ducklake_lab.catalog.tables import one_of, visible
 from ducklake_lab.collecting import without_collecting
 from ducklake_lab.errors import CatalogError, SnapshotNotFoundError
-from ducklake_lab.model.entries import Column, ColumnVersion, Schema, Snapshot, SnapshotInfo, Table, View
+from ducklake_lab.model.entries import Column, ColumnLife, ColumnVersion, Schema, Snapshot, SnapshotInfo, Table, View
 from ducklake_lab.model.quoting import schema_path
 from ducklake_lab.model.state import CatalogState, Tables
 
@@ -313,18 +313,21 @@ def read_column_versions(connection: sa.Connection, table_id: int) -> list[Colum
     return [ColumnVersion(*row) for row in connection.execute(query.where(c.table_id == table_id))]
 
 
-def read_column_begins(connection: sa.Connection, table_id: int, at: int) -> dict[int, int]:
-    """Read since which snapshot a table has had each of its columns of a snapshot, under whatever names and types."""
+def read_column_lives(connection: sa.Connection, table_id: int, at: int) -> dict[int, list[ColumnLife]]:
+    """Read when a table had each of its columns, at any depth, up to a snapshot; the last life of a column may end there.
+
+    Whatever its names and types were; `restore` and `revert` bring a dropped column back.
+    """
     c = t.column.c
     query = sa.select(c.column_id, c.begin_snapshot, c.end_snapshot)
-    query = query.where(c.table_id == table_id, c.parent_column.is_(None), c.begin_snapshot <= at)
-    begins: dict[int, int] = {}
-    ended: dict[int, int | None] = {}
+    query = query.where(c.table_id == table_id, c.begin_snapshot <= at)
+    lives: defaultdict[int, list[ColumnLife]] = defaultdict(list)
     for column_id, begin, end in connection.execute(query.order_by(c.begin_snapshot)):
-        if column_id not in begins or ended[column_id] != begin:
-            begins[column_id] = begin  # restore brings a dropped column back
-        ended[column_id] = end
-    return begins
+        found, last = lives[column_id], at if end is None else min(end - 1, at)
+        if found and found[-1].last == begin - 1:
+            begin = found.pop().first
+        found.append(ColumnLife(begin, last))
+    return dict(lives)
 
 
 def highest_column_id(connection: sa.Connection, table_id: int) -> int:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 
 from ducklake_lab.diff.compute import rows_to_read
 from ducklake_lab.diff.diff_states import with_free_names
-from ducklake_lab.duckdb.casting import has_part
 from ducklake_lab.engine import changes
 from ducklake_lab.engine.facts import facts_of
 from ducklake_lab.engine.on_spark import OnSpark
@@ -25,21 +24,20 @@ from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
 from ducklake_lab.merging import versions
 from ducklake_lab.merging.conflicts import TableRules, Unsettled, Words
 from ducklake_lab.merging.definitions import Definition
+from ducklake_lab.merging.former import FormerValues
+from ducklake_lab.merging.reading import Reading
 from ducklake_lab.merging.sides import Change, Pair, RowIds, Version
 from ducklake_lab.merging.taking_over import Arrival, take_over, whole_files
 from ducklake_lab.merging.versions import Places, Versions
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
-from ducklake_lab.scan.changes import compare, plan_feed
-from ducklake_lab.scan.plan import ChangePlan, ScanFile, ScanPlan
-from ducklake_lab.scan.planner import plan_scan
+from ducklake_lab.scan.changes import compare
+from ducklake_lab.scan.plan import ChangePlan, ScanPlan
 from ducklake_lab.transaction.transaction import Transaction
 
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import SparkSession
 
-#: Types of which Spark's queries keep less than the value.
-_NOT_ON_SPARK = ("timestamp_ns", "variant")
 _NO_IDS = pa.chunked_array([], pa.int64())
 
 
@@ -84,12 +82,11 @@ class RowChanges:
     ) -> None:
         self._transaction = transaction
         self._engines = engines
-        self._stack = stack
         self._title = title
         self._words = words
         self._rules = rules
         self._unsettled = unsettled
-        self._plans: dict[object, tuple[Version, ScanPlan]] = {}
+        self._reading = Reading(engines, stack)
         self._time_zone = transaction.lake.session.time_zone()
 
     def find(
@@ -101,32 +98,36 @@ class RowChanges:
             row_ids: only these; None for all.
         """
         places = _places(theirs.tip.table, ours.base.table, ours.tip.table, definition)
-        change = self._change(theirs, ids.columns.to_theirs(places.columns))
+        columns = ids.columns.to_theirs(places.columns)
+        change = self._change(theirs, columns)
         files: Sequence[Arrival] = ()
         if ids.first_new is not None and row_ids is None:
             change, files = self._without_whole_files(change, theirs.tip, definition.table, ids)
         count = rows_to_read(change.plan)
-        today = self._plan(ours.tip, places.columns)
+        today = self._reading.plan(ours.tip, places.columns)
         if not count:
             return Operations(None, {}, today, files) if files else None
         if ids.first_new is not None:
             ids = replace(ids, placed=ids.placed and self._is_placed(change, theirs, ours, places, ids))
         since = self._since_base(ours, places, ids, change, today)
         wanted = InMemory(pa.table({"rid": pa.array(sorted(row_ids), pa.int64())})) if row_ids is not None else None
-        if self._is_here(change.plan.files, count):
+        former = self._former(theirs.tip, columns, places)
+        read, count = (*change.plan.files, *former.files), count + former.count
+        if self._reading.is_here(read, count):
             found, base = self._sides(change, places, None, wanted)
+            found = former.filled(found, None)
             if ids.placed and _is_empty(since):
                 # one query reads both sides
                 return self._operations(Versions(found, base, ids.first_new), places, today, files)
             found, base = _in_memory(found, base)
             shared = versions.row_ids(found, base, ids.first_new)
             since = self._only_with(since, shared)
-            if self._is_here((*change.plan.files, *since.files), count + rows_to_read(since)):
+            if self._reading.is_here((*read, *since.files), count + rows_to_read(since)):
                 made = self._with_ours(found, base, since, places, None, ids)
                 return self._operations(made, places, today, files)
-        with self._on_spark(places.columns) as spark:
+        with self._reading.on_spark(places.columns) as spark:
             found, base = self._sides(change, places, spark, wanted)
-            made = self._with_ours(found, base, since, places, spark, ids)
+            made = self._with_ours(former.filled(found, spark), base, since, places, spark, ids)
             return self._operations(made, places, today, files)
 
     def filled(self, pair: Pair, columns: Sequence[Column]) -> dict[int, int]:
@@ -147,8 +148,8 @@ class RowChanges:
         count = len(spots)
         spark: SparkSession | None = None
         with ExitStack() as stack:
-            if not self._is_here(change.files, rows_to_read(change)):
-                spark = stack.enter_context(self._on_spark(columns))
+            if not self._reading.is_here(change.files, rows_to_read(change)):
+                spark = stack.enter_context(self._reading.on_spark(columns))
             removed, added = changes.removed(change, spark), changes.added(change, spark)
             found = versions.side(removed, count).query(query, after=versions.side(added, count)).arrow()
         counts = zip(columns, found.columns, strict=True)
@@ -164,29 +165,27 @@ class RowChanges:
             ours: the table with the columns.
         """
         places = _places(theirs.table, theirs.table, ours.table, definition)
-        old, today = (self._plan(version, places.columns) for version in (theirs, ours))
+        old, today = (self._reading.plan(version, places.columns) for version in (theirs, ours))
         change = compare(old, today)
         if not change.inserted.files and change.inserted.inlined is None:
             return None
-        with theirs.lake.connect() as connection:
-            table = replace(theirs.table, columns=tuple(places.columns))
-            gone = plan_feed(theirs.lake, connection, theirs.state, table, 0, theirs.state.snapshot.snapshot_id)
-        gone = replace(gone, inserted=replace(gone.inserted, files=(), inlined=None))
+        coming = {places.columns[i].column_id for i in places.came}
+        table = replace(ours.table, columns=tuple(c for c in ours.table.columns if c.column_id not in coming))
+        without = replace(ours, table=table)
+        former = FormerValues.plan(self._reading, without, places.columns, places.came, self._title)
         with ExitStack() as stack:
             spark: SparkSession | None = None
-            if not self._is_here((*change.files, *gone.files), rows_to_read(change) + rows_to_read(gone)):
-                spark = stack.enter_context(self._on_spark(places.columns))
-            removed, moved = self._sides(Change(change, forward=False), places, spark, None)
-            if rows_to_read(gone):
-                deleted = changes.removed(gone, spark)
-                removed = versions.with_returned(removed, moved, deleted, len(places.columns))
-            made = self._kept(versions.carried(removed, moved, places))
+            if not self._reading.is_here((*change.files, *former.files), rows_to_read(change) + former.count):
+                spark = stack.enter_context(self._reading.on_spark(places.columns))
+            moved = versions.side(changes.added(change, spark), len(places.columns))
+            moved = InMemory(moved.arrow()) if spark is None else moved
+            made = self._reading.kept(versions.carried(former.filled(moved, spark), moved, places))
             return Operations(made, made.counts(versions.OPERATION), today)
 
     def check_not_null(self, ours: Version, columns: Sequence[Column]) -> None:
         """Raises ConstraintError where a column that becomes NOT NULL has NULL in some row."""
         for column in columns:
-            plan = self._plan(ours, [column])
+            plan = self._reading.plan(ours, [column])
             rows: Rows = Scan(plan)
             with ExitStack() as stack:
                 if not self._engines.placing.place(facts_of(plan.files)).is_here:
@@ -205,7 +204,7 @@ class RowChanges:
         Args:
             theirs: an earlier state of the same lake.
         """
-        plan = self._plan(ours, ours.table.columns)
+        plan = self._reading.plan(ours, ours.table.columns)
         first = theirs.state.snapshot.next_file_id
         ids = plan.inlined.rows.column(SNAPSHOT_ID) if plan.inlined is not None else _NO_IDS
         young = pc.any(pc.fill_null(pc.greater(ids, theirs.state.snapshot.snapshot_id), True)).as_py()
@@ -241,21 +240,15 @@ class RowChanges:
 
     # Parts
 
-    def _plan(self, version: Version, columns: Sequence[Column]) -> ScanPlan:
-        """The scan of a version, planned once."""
-        key = id(version), tuple(columns)
-        if key not in self._plans:
-            with version.lake.connect() as connection:
-                table = replace(version.table, columns=tuple(columns))
-                plan = plan_scan(version.lake, connection, version.state, table, staged=version.staged)
-            self._plans[key] = version, plan
-        return self._plans[key][1]
-
     def _change(self, theirs: Pair, columns: Sequence[Column]) -> Change:
         """The change of a side, from base to tip."""
-        base, tip = (self._plan(version, columns) for version in (theirs.base, theirs.tip))
+        base, tip = (self._reading.plan(version, columns) for version in (theirs.base, theirs.tip))
         forward = theirs.base.state.snapshot.snapshot_id <= theirs.tip.state.snapshot.snapshot_id
         return Change(compare(base, tip) if forward else compare(tip, base), forward)
+
+    def _former(self, theirs: Version, columns: Sequence[Column], places: Places) -> FormerValues:
+        """Where rows of theirs have values of columns that the table has again."""
+        return FormerValues.plan(self._reading, theirs, columns, places.target, self._title)
 
     def _without_whole_files(
         self, change: Change, tip: Version, merged: Table, ids: RowIds
@@ -274,8 +267,8 @@ class RowChanges:
     def _is_placed(self, change: Change, theirs: Pair, ours: Pair, places: Places, ids: RowIds) -> bool:
         """Whether the changed rows of the base are in the same files on both sides: merges and flushes rewrite history."""
         first = ours.base.state.snapshot.next_file_id
-        base = self._plan(ours.base, places.columns)
-        their = self._plan(theirs.base, ids.columns.to_theirs(places.columns))
+        base = self._reading.plan(ours.base, places.columns)
+        their = self._reading.plan(theirs.base, ids.columns.to_theirs(places.columns))
         files = {file.data_file.data_file_id for file in base.files}
         inlined, own = (pc.unique(_inlined_ids(plan)) for plan in (their, base))
         same_rows = pc.all(pc.is_in(inlined, value_set=own)).as_py() is not False
@@ -288,7 +281,7 @@ class RowChanges:
         if ours.base.state.snapshot == ours.tip.state.snapshot and ours.tip.staged is None:
             base = today
         else:
-            base = self._plan(ours.base, places.columns)
+            base = self._reading.plan(ours.base, places.columns)
         return _of_files(compare(base, today), change.base_files)
 
     def _with_ours(
@@ -312,9 +305,9 @@ class RowChanges:
     def _operations(self, found: Versions, places: Places, today: ScanPlan, files: Sequence[Arrival]) -> Operations:
         compared = found.compared(places)
         # Spark would compare values anew for each operation
-        compared = self._kept(compared) if isinstance(compared, OnSpark) else compared
+        compared = self._reading.kept(compared) if isinstance(compared, OnSpark) else compared
         rows = found.decided(compared, places, self._rules)
-        made = self._kept(versions.operations(rows, places))
+        made = self._reading.kept(versions.operations(rows, places))
         counts = made.counts(versions.OPERATION)
         if counts.get("conflict"):
             listed, total = versions.conflicts(
@@ -322,33 +315,6 @@ class RowChanges:
             )
             self._unsettled.add_all(listed, total)
         return Operations(made, counts, today, files)
-
-    def _kept(self, rows: Rows) -> Rows:
-        """The rows, computed once: here in memory, or cached by Spark."""
-        if not isinstance(rows, OnSpark):
-            return InMemory(rows.arrow())
-        frame = rows.data.persist()
-        self._stack.callback(frame.unpersist)
-        return replace(rows, data=frame).run_by(self._engines)
-
-    def _is_here(self, files: Sequence[ScanFile], count: int) -> bool:
-        return self._engines.placing.place(replace(facts_of(files, purpose="change"), rows=count)).is_here
-
-    @contextmanager
-    def _on_spark(self, columns: Sequence[Column]) -> Iterator[SparkSession]:
-        """Runs Spark jobs in the block.
-
-        Raises:
-            UnsupportedFeatureError: Spark's queries do not keep the values of a column.
-        """
-        for column in columns:
-            if has_part(column.data_type, _NOT_ON_SPARK):
-                raise UnsupportedFeatureError(
-                    f"Spark cuts values of {column.name}, which is {column.data_type.sql()}; work in a session with "
-                    "engine='duckdb'."
-                )
-        with self._engines.running() as spark:
-            yield spark
 
     def _sides(
         self, change: Change, places: Places, spark: SparkSession | None, wanted: Rows | None

@@ -6,7 +6,7 @@ queries a version is one letter: `t` theirs, `b` the base, `o` ours.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -69,6 +69,22 @@ def with_returned(theirs: Rows, moved: Rows, deleted: Rows, count: int) -> Rows:
         theirs=theirs,
     )
     return theirs.query(f"SELECT {listed} FROM rows UNION ALL SELECT {listed} FROM last", last=last)
+
+
+def with_values(rows: Rows, known: Rows, places: Collection[int], count: int) -> Rows:
+    """Give rows the values of known ones with their ids, in the columns at some places.
+
+    Args:
+        count: of the columns.
+    """
+    values = (
+        f"CASE WHEN k.rid IS NOT NULL THEN k.c{i} ELSE r.c{i} END AS c{i}" if i in places else f"r.c{i}"
+        for i in range(count)
+    )
+    return rows.query(
+        f"SELECT {', '.join(['r.rid', 'r.file_id', 'r.place', *values])} FROM rows AS r LEFT JOIN known AS k ON r.rid = k.rid",
+        known=known,
+    )
 
 
 def only(rows: Rows, ids: Rows) -> Rows:

@@ -104,6 +104,14 @@ class ColumnVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnLife:
+    """Snapshots from which a table had a column without a break, both inclusive."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
 class PartitionField:
     """One key of a partition spec; `transform` is the text that `transforms.parse_transform` reads."""
 

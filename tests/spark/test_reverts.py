@@ -33,6 +33,7 @@ def lake(tmp_path: Path) -> Path:
         session.sql("INSERT INTO t VALUES (9000, 'few', NULL, 0)")
         session.sql("ALTER TABLE t DROP COLUMN n")
         session.sql("UPDATE t SET s = 'later' WHERE i > 2000")
+        session.sql("DELETE FROM t WHERE i BETWEEN 2900 AND 2950")
         session.sql("CALL lake.merge_adjacent_files()")
     return folder
 
@@ -52,7 +53,7 @@ def opened(lake: Path, folder: Path, engine: Any, spark: SparkSession) -> dl.Ses
 def results(lake: Path, folder: Path, engine: Any, spark: SparkSession) -> Iterator[Any]:
     """Yield what some reverts raise, and all rows after each."""
     with opened(lake, folder, engine, spark) as session:
-        for at, rule in ((3, None), (3, "keep"), (8, None)):
+        for at, rule in ((3, None), (3, "keep"), (8, None), (10, None)):
             try:
                 made = session.revert(at, on_conflict=rule)
                 yield made is None

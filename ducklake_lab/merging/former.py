@@ -1,0 +1,194 @@
+"""Values of columns that were dropped and came back, for rows that were written in between.
+
+A row has in such a column the value that it had last while the table had the column: in the last state before the drop, or
+when it was deleted before that.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ducklake_lab.catalog.files import has_stats_before
+from ducklake_lab.catalog.reader import read_column_lives
+from ducklake_lab.diff.compute import rows_to_read
+from ducklake_lab.engine import changes
+from ducklake_lab.engine.rows import InMemory, Rows
+from ducklake_lab.errors import SnapshotNotFoundError, UnsupportedFeatureError
+from ducklake_lab.merging import versions
+from ducklake_lab.merging.reading import Reading
+from ducklake_lab.merging.sides import Version
+from ducklake_lab.model.entries import Column, ColumnLife
+from ducklake_lab.scan.changes import compare, plan_feed
+from ducklake_lab.scan.plan import ChangePlan, ScanFile
+
+if TYPE_CHECKING:
+    from ducklake_lab.spark.library import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class _Era:
+    """One time in which the table had some columns.
+
+    Attributes:
+        change: from its last state to the version.
+        gone: the rows that were deleted in it.
+    """
+
+    change: ChangePlan
+    gone: ChangePlan
+
+
+@dataclass(frozen=True, slots=True)
+class _Planner:
+    """Plans the eras of one version."""
+
+    reading: Reading
+    version: Version
+    columns: Sequence[Column]
+    title: str
+
+    def check_new(self, column: Column) -> None:
+        """Raises UnsupportedFeatureError where older files show that the table had the column, in snapshots that expired."""
+        at = self.version.state.snapshot.snapshot_id
+        with self.version.lake.connect() as connection:
+            is_older = has_stats_before(connection, self.version.table.table_id, column.column_id, at)
+        if is_older:
+            raise UnsupportedFeatureError(
+                f"All snapshots with column {column.name} of {self.title} before snapshot {at} have expired, with the values "
+                "of rows that were written since; restore the table to a snapshot with the column instead."
+            )
+
+    def era(self, life: ColumnLife, column: Column) -> _Era:
+        lake, table_id = self.version.lake, self.version.table.table_id
+        with lake.connect() as connection:
+            try:
+                snapshot = lake.snapshot(connection, life.last)
+            except SnapshotNotFoundError as error:
+                raise UnsupportedFeatureError(
+                    f"Column {column.name} of {self.title} was last there in snapshot {life.last}, which has expired with its "
+                    "values; restore the table to a snapshot with the column instead."
+                ) from error
+            state = lake.state(connection, snapshot)
+            table = replace(state.tables[table_id], columns=tuple(self.columns))
+            gone = plan_feed(lake, connection, state, table, life.first + 1, life.last)
+        gone = replace(gone, inserted=replace(gone.inserted, files=(), inlined=None))
+        old = self.reading.plan(Version(lake, state, state.tables[table_id]), self.columns)
+        return _Era(compare(old, self.reading.plan(self.version, self.columns)), gone)
+
+
+class FormerValues:
+    """Finds values of rows of one version in columns that it lacks.
+
+    Args:
+        eras: by the places of columns, the latest first.
+        fields: names of nested fields that the version lacks, each with the latest era.
+        columns: all that are read.
+        title: of the table.
+    """
+
+    def __init__(
+        self,
+        eras: Mapping[tuple[int, ...], Sequence[_Era]],
+        fields: Sequence[tuple[str, _Era]],
+        columns: Sequence[Column],
+        title: str,
+    ) -> None:
+        self._eras = eras
+        self._fields = fields
+        self._columns = columns
+        self._title = title
+
+    @classmethod
+    def plan(
+        cls, reading: Reading, version: Version, columns: Sequence[Column], places: Iterable[int], title: str
+    ) -> FormerValues:
+        """Plan what is read for columns at some places, and fields in them, where the version lacks these.
+
+        Raises:
+            UnsupportedFeatureError: the last state with a column has expired.
+        """
+        known = {part.column_id for part in version.table.all_columns()}
+        lacking = [(i, part) for i in places for part in columns[i].walk() if part.column_id not in known]
+        if not lacking:
+            return cls({}, (), columns, title)
+        with version.lake.connect() as connection:
+            lives = read_column_lives(connection, version.table.table_id, version.state.snapshot.snapshot_id)
+        planner = _Planner(reading, version, columns, title)
+        groups: defaultdict[tuple[ColumnLife, ...], list[int]] = defaultdict(list)
+        fields: list[tuple[str, _Era]] = []
+        for place, part in lacking:
+            found, column = lives.get(part.column_id, []), columns[place]
+            if found and part is column:
+                groups[tuple(reversed(found))].append(place)
+            elif found and column.column_id in known:
+                fields.append((f"{column.name}.{part.name}", planner.era(found[-1], column)))
+            elif part is column:
+                planner.check_new(column)
+        eras = {
+            tuple(spots): [planner.era(life, columns[spots[0]]) for life in lives_of]
+            for lives_of, spots in groups.items()
+        }
+        return cls(eras, fields, columns, title)
+
+    @property
+    def files(self) -> list[ScanFile]:
+        """Files that are read."""
+        return [file for plan in self._plans() for file in plan.files]
+
+    @property
+    def count(self) -> int:
+        """Number of the rows that are read."""
+        return sum(map(rows_to_read, self._plans()))
+
+    def _plans(self) -> Iterable[ChangePlan]:
+        eras = [*(era for eras in self._eras.values() for era in eras), *(era for _, era in self._fields)]
+        return (plan for era in eras for plan in (era.change, era.gone))
+
+    def filled(self, rows: Rows, spark: SparkSession | None) -> Rows:
+        """Return rows of the version, each with the values that it had last.
+
+        Args:
+            rows: see `versions.side`.
+
+        Raises:
+            UnsupportedFeatureError: a row was written while the table lacked a field of a column.
+        """
+        for name, era in self._fields:
+            count = self._moved(era, rows, spark).query("SELECT count(*) AS n FROM rows").arrow()
+            if count.column("n")[0].as_py():
+                raise UnsupportedFeatureError(
+                    f"Rows of {self._title} were written while field {name} was dropped, and come back without its values; "
+                    "restore the table to a snapshot with the rows instead."
+                )
+        for places, eras in self._eras.items():
+            rest: Rows | None = None
+            for era in eras:
+                rest = self._moved(era, rows, spark) if rest is None else rest
+                if spark is None and not rest.arrow().num_rows:
+                    break
+                known = _computed(self._known(era, rest, spark), spark)
+                rows = _computed(versions.with_values(rows, known, places, len(self._columns)), spark)
+                left = rest.query("SELECT rid FROM rows WHERE rid NOT IN (SELECT rid FROM known)", known=known)
+                rest = _computed(left, spark)
+        return rows
+
+    def _moved(self, era: _Era, rows: Rows, spark: SparkSession | None) -> Rows:
+        """The ids of rows that are in other places than in the last state of an era."""
+        moved = versions.side(changes.added(era.change, spark), len(self._columns))
+        return _computed(versions.only(moved, rows).query("SELECT rid FROM rows"), spark)
+
+    def _known(self, era: _Era, rest: Rows, spark: SparkSession | None) -> Rows:
+        """Some rows as they were last in an era; those that were in it."""
+        count = len(self._columns)
+        known = versions.only(versions.side(changes.removed(era.change, spark), count), rest)
+        if not rows_to_read(era.gone):
+            return known
+        return versions.with_returned(_computed(known, spark), rest, changes.removed(era.gone, spark), count)
+
+
+def _computed(rows: Rows, spark: SparkSession | None) -> Rows:
+    """The rows in memory, unless they are Spark's: a query over a query would compute them again."""
+    return rows if spark is not None else InMemory(rows.arrow())
