@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 
 import ducklake_lab as dl
 from tests.interop.comparing import detach
+from tests.memory import FOLDER
 
 #: Clients that run a patch.
 CLIENTS = ("ours", "reference")
+#: Names the catalog of a lake whose folder does not hold it.
+_CATALOG = "catalog.txt"
 
 
 def copied(folder: Path, name: str) -> Path:
@@ -22,10 +28,29 @@ def copied(folder: Path, name: str) -> Path:
     return copy
 
 
+@contextmanager
+def lake_folder(catalog: str, new_catalog: Callable[..., str]) -> Iterator[Path]:
+    """A folder for a new lake with a kind of catalog, which is removed at the end."""
+    folder = Path(tempfile.mkdtemp(dir=FOLDER))
+    try:
+        if catalog == "sqlite":
+            (folder / _CATALOG).write_text(f"ducklake:sqlite:{folder}/lake.db")
+        elif catalog != "duckdb":
+            (folder / _CATALOG).write_text(new_catalog(catalog))
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def _uri(folder: Path) -> str:
+    named = folder / _CATALOG
+    return named.read_text() if named.exists() else f"ducklake:{folder}/lake.ducklake"
+
+
 def opened(folder: Path) -> dl.Session:
     """Our client on the lake of a folder."""
     return dl.connect(
-        f"ducklake:{folder}/lake.ducklake",
+        _uri(folder),
         alias="lake",
         data_path=f"{folder}/data/",
         override_data_path=True,
@@ -36,7 +61,7 @@ def opened(folder: Path) -> dl.Session:
 def attach_copy(reference: duckdb.DuckDBPyConnection, folder: Path) -> None:
     """The reference on the lake of a folder."""
     reference.execute(
-        f"ATTACH 'ducklake:{folder}/lake.ducklake' AS lake (DATA_PATH '{folder}/data/', OVERRIDE_DATA_PATH true); USE lake"
+        f"ATTACH '{_uri(folder)}' AS lake (DATA_PATH '{folder}/data/', OVERRIDE_DATA_PATH true); USE lake"
     )
 
 

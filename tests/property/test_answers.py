@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import duckdb
@@ -14,8 +12,7 @@ from hypothesis import strategies as st
 
 import ducklake_lab as dl
 from tests.interop.comparing import detach
-from tests.interop.patching import attach_copy, opened
-from tests.memory import FOLDER
+from tests.interop.patching import attach_copy, lake_folder, opened
 from tests.property.test_lake_diffs import Step, histories, run
 from tests.sampling import examples
 
@@ -46,10 +43,11 @@ def asked(session: dl.Session, query: str, at: int) -> tuple[Any, ...] | None:
 
 
 @settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(histories())
-def test_when_is_asking_at_every_snapshot(reference: duckdb.DuckDBPyConnection, history: list[Step]) -> None:
-    folder = Path(tempfile.mkdtemp(dir=FOLDER))
-    try:
+@given(history=histories())
+def test_when_is_asking_at_every_snapshot(
+    catalog: str, new_catalog: Callable[..., str], reference: duckdb.DuckDBPyConnection, history: list[Step]
+) -> None:
+    with lake_folder(catalog, new_catalog) as folder:
         run(history, folder, reference)
         with opened(folder) as session:
             ids = [entry.info.snapshot_id for entry in session.snapshots()]
@@ -75,18 +73,19 @@ def test_when_is_asking_at_every_snapshot(reference: duckdb.DuckDBPyConnection, 
                     else [(start,), *((n,) for n in within)]
                 )
                 assert [row[0] for row in rows] == [start, *within], query
-    finally:
-        shutil.rmtree(folder)
 
 
 @settings(max_examples=examples(8), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(histories(), st.data())
+@given(history=histories(), data=st.data())
 def test_a_diff_of_answers_counts_as_sql_does(
-    reference: duckdb.DuckDBPyConnection, history: list[Step], data: st.DataObject
+    catalog: str,
+    new_catalog: Callable[..., str],
+    reference: duckdb.DuckDBPyConnection,
+    history: list[Step],
+    data: st.DataObject,
 ) -> None:
-    folder = Path(tempfile.mkdtemp(dir=FOLDER))
     grouped, plain = "SELECT k, count(*) AS n, sum(v) AS v FROM a{} GROUP BY k", "SELECT v FROM a{}"
-    try:
+    with lake_folder(catalog, new_catalog) as folder:
         run(history, folder, reference)
         with opened(folder) as session:
             ids = [entry.info.snapshot_id for entry in session.snapshots()]
@@ -116,5 +115,3 @@ def test_a_diff_of_answers_counts_as_sql_does(
                     assert (found.deleted, found.inserted) == numbers
         finally:
             detach(reference)
-    finally:
-        shutil.rmtree(folder)

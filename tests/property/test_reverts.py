@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,8 +14,7 @@ from hypothesis import strategies as st
 
 import ducklake_lab as dl
 from tests.interop.comparing import detach
-from tests.interop.patching import apply, attach_copy, opened
-from tests.memory import FOLDER
+from tests.interop.patching import apply, attach_copy, lake_folder, opened
 from tests.property.test_numbers import MAINTENANCE
 from tests.sampling import examples
 
@@ -156,12 +153,14 @@ def expected(
     now: State,
     first: dict[int, Any],
     rule: str | None,
-    earlier: Callable[[], Sequence[State]] = tuple,
+    until_before: Callable[[], Sequence[State]] = tuple,
+    until_now: Callable[[], Sequence[State]] = tuple,
 ) -> Expected:
     """Today's state without what changed from `before` to `then`.
 
     Args:
-        earlier: gives the states before `before`, newest first: rows that were deleted by then may be back now.
+        until_before, until_now: give the states up to `before` and up to `now`, newest first: a row has in a column that was
+            dropped and is back the value that it had last.
     """
     conflicts = set[tuple[int | None, int | None]]()
     names = dict(now.names)
@@ -169,6 +168,13 @@ def expected(
 
     def value(row: dict[int, Any], column: int) -> Any:
         return row[column] if column in row else first[column]
+
+    def last(row_id: int, column: int, states: Callable[[], Sequence[State]]) -> Any:
+        found = (one.rows[row_id][column] for one in states() if column in one.names and row_id in one.rows)
+        return next(found, first[column])
+
+    def back(row_id: int, row: dict[int, Any]) -> dict[int, Any]:
+        return {column: row[column] if column in row else last(row_id, column, until_before) for column in names}
 
     for column in then.names.keys() & now.names.keys() - before.names.keys():
         filled = any(
@@ -190,7 +196,6 @@ def expected(
                 continue
         names[column] = before.names[column]
     returned = before.names.keys() - then.names.keys() - now.names.keys()
-    past = earlier() if returned else ()
     names |= {column: before.names[column] for column in returned}
 
     rows = {}
@@ -206,13 +211,13 @@ def expected(
             if not changed or reverts:
                 result = None
         elif old is not None and made is None and today is None:
-            result = {column: value(old, column) for column in names}
+            result = back(row_id, old)
         elif old is not None and made is not None:
             touched = [column for column in cells if old[column] != made[column]]
             if today is None and touched:
                 conflicts.add((row_id, None))
                 if reverts:
-                    result = {column: value(old, column) for column in names}
+                    result = back(row_id, old)
             elif today is not None and result is not None:
                 for column in touched:
                     if today[column] not in (made[column], old[column]):
@@ -222,25 +227,25 @@ def expected(
                     result[column] = old[column]
         if result is not None:
             for column in returned:
-                last = old if old is not None else next((s.rows[row_id] for s in past if row_id in s.rows), None)
-                result[column] = value(last, column) if last is not None else first[column]
+                result[column] = last(row_id, column, until_now)
             rows[row_id] = {column: value(result, column) for column in names}
     return Expected(conflicts, State(names, rows))
 
 
-@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
-@given(histories(), st.data())
+@settings(max_examples=examples(30), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(history=histories(), data=st.data())
 def test_a_revert_takes_one_snapshot_back(
-    reference: duckdb.DuckDBPyConnection, history: list[Step], data: st.DataObject
+    catalog: str,
+    new_catalog: Callable[..., str],
+    reference: duckdb.DuckDBPyConnection,
+    history: list[Step],
+    data: st.DataObject,
 ) -> None:
-    folder = Path(tempfile.mkdtemp(dir=FOLDER))
-    try:
+    with lake_folder(catalog, new_catalog) as folder:
         run(history, folder, reference)
         for _ in range(data.draw(st.integers(1, 2), label="reverts")):
             check(folder, reference, data)
         compare_all(folder, reference)
-    finally:
-        shutil.rmtree(folder)
 
 
 def check(folder: Path, reference: duckdb.DuckDBPyConnection, data: st.DataObject) -> None:
@@ -257,8 +262,8 @@ def check(folder: Path, reference: duckdb.DuckDBPyConnection, data: st.DataObjec
     try:
         newest = reference.execute("SELECT id FROM lake.current_snapshot()").fetchone()[0]  # type: ignore[index]
         before, then, now = (state_at(reference, at) for at in (chosen - 1, chosen, newest))
-        past = partial(_states, reference, chosen - 2)
-        found = expected(before, then, now, defaults(reference), rule, past)
+        until_before, until_now = (cache(partial(_states, reference, at)) for at in (chosen - 1, newest))
+        found = expected(before, then, now, defaults(reference), rule, until_before, until_now)
     finally:
         detach(reference)
     folded = [name.casefold() for name in found.state.names.values()]
