@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import urllib.request
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Literal
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 import nbformat
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import Browser, Locator, Page, ViewportSize
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tests.installed import Installed
 
@@ -54,6 +56,26 @@ _OPEN = """async name => {
     await panel.context.ready;
     // what came in their place, such as a launcher
     for (const one of [...shell.widgets("main")]) if (one !== panel) one.close();
+}"""
+
+
+#: Makes the page's notebook the current one; true once it is.
+_MAKE_CURRENT = """() => {
+    const shell = window.jupyterapp?.shell;
+    if (!shell) return false;
+    if (shell.currentWidget?.context) return true;
+    const panel = [...shell.widgets('main')].find(widget => widget.context && widget.isVisible);
+    // what has the focus already, from before the shell listened, would not get it again
+    if (panel) document.activeElement?.blur();
+    if (panel) shell.activateById(panel.id);
+    return false;
+}"""
+#: Says why a page has no current notebook.
+_SHELL = """() => {
+    const { shell } = window.jupyterapp;
+    const widgets = [...shell.widgets("main")].map(one => [one.id, one.isVisible, Boolean(one.context), one.isDisposed]);
+    const active = document.activeElement?.outerHTML.slice(0, 200);
+    return JSON.stringify({ widgets, active, focus: document.hasFocus(), hidden: document.hidden });
 }"""
 
 
@@ -161,6 +183,12 @@ class Lab:
         else:
             page.set_viewport_size(_SIZE)
             page.evaluate(_OPEN, name)
+            try:
+                page.wait_for_function(_MAKE_CURRENT, polling=100, timeout=20_000)
+            except PlaywrightTimeout:
+                warnings.warn(f"A window of other notebooks shows none: {page.evaluate(_SHELL)}", stacklevel=2)
+                page.context.close()
+                page = self._new_window(f"{'lab' if whole else 'doc'}/tree/{name}?reset", theme)
         page.wait_for_selector(".jp-Notebook .jp-Cell")
         page.wait_for_function("window.jupyterapp !== undefined")
         return page
@@ -192,19 +220,7 @@ class Lab:
 def run_all(page: Page, timeout: float = 120) -> None:
     """Runs every cell and waits until the last one is done; cells after a failing one are not run."""
     # A page that was just opened, or that has lost the focus, has no current notebook.
-    page.wait_for_function(
-        """() => {
-            const shell = window.jupyterapp?.shell;
-            if (!shell) return false;
-            if (shell.currentWidget?.context) return true;
-            const panel = [...shell.widgets('main')].find(widget => widget.context && widget.isVisible);
-            // what has the focus already, from before the shell listened, would not get it again
-            if (panel) document.activeElement?.blur();
-            if (panel) shell.activateById(panel.id);
-            return false;
-        }""",
-        polling=100,
-    )
+    page.wait_for_function(_MAKE_CURRENT, polling=100)
     # The commands do nothing, and say nothing, before the kernel has answered.
     page.evaluate(
         """async () => {
