@@ -181,7 +181,7 @@ class FormerValues:
         return _computed(versions.only(moved, rows).query("SELECT rid FROM rows"), spark)
 
     def _known(self, era: _Era, rest: Rows, spark: SparkSession | None) -> Rows:
-        """Some rows as they were last in an era; those that were in it."""
+        """Find the last values of rows in an era; rows that it never had are left out."""
         count = len(self._columns)
         known = versions.only(versions.side(changes.removed(era.change, spark), count), rest)
         if not rows_to_read(era.gone):

@@ -21,7 +21,7 @@ from ducklake_lab.scan.planner import plan_scan
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import SparkSession
 
-#: Types of which Spark's queries keep less than the value.
+#: Spark's queries cut values of these types.
 _NOT_ON_SPARK = ("timestamp_ns", "variant")
 
 
