@@ -16,8 +16,8 @@ from ducklake_lab.agents.allowed import changing, reading
 from ducklake_lab.agents.limits import Limits, cut, time_limit
 from ducklake_lab.agents.trees import Known
 from ducklake_lab.branches.agents_work import AUTHOR, NAMED
-from ducklake_lab.branches.branch import Branch, check_name
 from ducklake_lab.branches.making import list_branches
+from ducklake_lab.catalog.branches.branch import Branch, check_name
 from ducklake_lab.errors import DuckLakeError, EntryExistsError, EntryNotFoundError, UsageError
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.state import CatalogState

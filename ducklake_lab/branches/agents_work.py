@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
-from ducklake_lab.branches import registry
-from ducklake_lab.branches.branch import Branch
-from ducklake_lab.branches.location import catalog_of
-from ducklake_lab.branches.making import open_place, root_lake
+from ducklake_lab.branches.making import open_place
 from ducklake_lab.branches.remarks import Verdict, read_remarks, verdict_of
+from ducklake_lab.catalog.branches import registry
+from ducklake_lab.catalog.branches.branch import Branch
+from ducklake_lab.catalog.branches.location import catalog_of
+from ducklake_lab.catalog.branches.root import root_lake
 from ducklake_lab.catalog.identity import change_mark
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.errors import DuckLakeError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ducklake_lab.catalog.below_sqlalchemy import run_text
-from ducklake_lab.catalog.branch_points import OWN
+from ducklake_lab.catalog.branches.points import OWN
 from ducklake_lab.catalog.uri import CatalogLocation
 from ducklake_lab.errors import CatalogError, EntryExistsError
 from ducklake_lab.model.quoting import quote_identifier, quote_text

@@ -1,8 +1,8 @@
-"""Gives a branch files of its own: further names of its lake's files, or copies."""
+"""Gives a branch its files: further names of its lake's files, copies, or in an object store the files themselves."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,8 +10,9 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import paths
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.errors import CatalogError, DataFileError, UnsupportedFeatureError
-from ducklake_lab.storage import Storage, fault_of, is_below, is_local, is_same_store
+from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.errors import CatalogError, DataFileError, TransactionConflictError, UnsupportedFeatureError
+from ducklake_lab.storage import Storage, fault_of, is_below, is_same_store
 
 _storage = Storage()
 
@@ -22,19 +23,6 @@ class Folders:
 
     source: str
     target: str
-
-
-def check_shareable(data_path: str, *, copy: bool) -> None:
-    """Check that a branch can share the lake's files so that each side may delete its own.
-
-    Raises:
-        UnsupportedFeatureError: an object store has no links, so deletion by one side would take files from the other.
-    """
-    if not copy and not is_local(data_path):
-        raise UnsupportedFeatureError(
-            f"A branch that shares files in {data_path} is not supported: maintenance of one side would delete files of the "
-            "other. Give copy=True, which copies them."
-        )
 
 
 #: Names of files in a folder of the branch, each with its name in the source's folder; by both folders, without `/` at the end.
@@ -87,6 +75,40 @@ def files_to_take(
     found = {places: names for places, names in found.items() if names}
     _check_places(found, target_path)
     return found
+
+
+def name_files(target: sa.Connection, folders: Mapping[int, Folders], own: Collection[int]) -> None:
+    """Makes a branch's catalog name the files of its lake, by their absolute paths.
+
+    Args:
+        target: a connection to the branch's catalog, whose paths still are those of the lake; the caller commits.
+        folders: of the tables, from `take_over_folders`.
+        own: ids of delete files that are the branch's.
+    """
+    for table, kept in ((t.data_file, ()), (t.delete_file, own)):
+        is_relative = sa.or_(table.c.path_is_relative == sa.true(), table.c.path_is_relative.is_(None))
+        if kept:
+            is_relative = sa.and_(is_relative, table.c.delete_file_id.not_in(kept))
+        for table_id in target.scalars(sa.select(table.c.table_id).where(is_relative).distinct()).all():
+            path = sa.literal(folders[table_id].source, sa.String) + table.c.path
+            named = table.update().where(table.c.table_id == table_id, is_relative)
+            target.execute(named.values(path=path, path_is_relative=False))
+
+
+def check_still_named(lake: Lake, branch: Lake) -> None:
+    """Check that a lake still names the files that a branch made of it shares.
+
+    Raises:
+        TransactionConflictError: it does not, as snapshots expired meanwhile.
+    """
+    for table, key in ((t.data_file, "data_file_id"), (t.delete_file, "delete_file_id")):
+        with branch.connect() as connection:
+            elsewhere = sa.select(table.c[key]).where(table.c.path_is_relative == sa.false())
+            shared = {number for (number,) in _tuples(connection, elsewhere)}
+        with lake.connect(fresh=True) as connection:
+            known = {number for (number,) in _tuples(connection, sa.select(table.c[key]))}
+        if not shared <= known:
+            raise TransactionConflictError("Snapshots expired while the branch was made; branch again.")
 
 
 def _tuples(connection: sa.Connection, query: sa.Select[Any]) -> Sequence[Any]:

@@ -5,28 +5,30 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from ducklake_lab.branches import copying, registry
-from ducklake_lab.branches.branch import Branch, check_name
+from ducklake_lab.branches import copying
 from ducklake_lab.branches.catalogs import make_place, remove_catalog
 from ducklake_lab.branches.files import (
     Folders,
-    check_shareable,
+    check_still_named,
     files_to_take,
+    name_files,
     take_over_files,
     take_over_folders,
 )
-from ducklake_lab.branches.location import catalog_of, files_of, root_of
 from ducklake_lab.branches.remarks import PREFIX as REMARK
 from ducklake_lab.branches.trimming import trim_deletions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog import versions
-from ducklake_lab.catalog.attach_options import AttachOptions
-from ducklake_lab.catalog.branch_points import OWN, PREFIX
+from ducklake_lab.catalog.branches import registry
+from ducklake_lab.catalog.branches.branch import Branch, check_name
+from ducklake_lab.catalog.branches.location import catalog_of, files_of
+from ducklake_lab.catalog.branches.points import OWN, PREFIX
+from ducklake_lab.catalog.branches.root import root_lake
 from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
@@ -35,38 +37,12 @@ from ducklake_lab.catalog.options import read_options
 from ducklake_lab.catalog.reader import read_snapshot
 from ducklake_lab.catalog.snapshot_tags import PREFIX as TAG
 from ducklake_lab.catalog.uri import CatalogLocation
-from ducklake_lab.errors import DataFileError, EntryExistsError, UnsupportedFeatureError
+from ducklake_lab.errors import DataFileError, EntryExistsError, TransactionConflictError, UnsupportedFeatureError
 from ducklake_lab.model.entries import Snapshot
-from ducklake_lab.storage import Storage, is_below
+from ducklake_lab.storage import Storage, is_below, is_local
+from ducklake_lab.transaction.shared_files import read_shared_files
 
 _storage = Storage()
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """The lake that branches belong to, opened from the lake itself or from one of its branches.
-
-    Attributes:
-        lake: the lake.
-        own: the branch that it was opened from; None for the lake itself.
-    """
-
-    lake: Lake
-    own: Branch | None
-
-
-def root_lake(lake: Lake) -> Root:
-    """Return the lake that a lake is a branch of; itself where it is none.
-
-    Raises:
-        CatalogNotFoundError: the lake was moved away from its branch.
-    """
-    with lake.connect() as connection:
-        own = registry.own_branch(connection)
-    if own is None:
-        return Root(lake, None)
-    location = root_of(lake.location, own)
-    return Root(open_lake(location, lake.alias, AttachOptions(create_if_not_exists=False), lake.session), own)
 
 
 def list_branches(lake: Lake) -> list[Branch]:
@@ -130,17 +106,18 @@ def make_branch(lake: Lake, name: str, at: int | datetime | str | None = None, *
 
     Args:
         at: the snapshot by id, time or tag; by default the one that is read.
-        copy: copy the files. Without it, they are hard links, so that each side may delete its own.
+        copy: copy the files. Without it, they are hard links, so that each side may delete its own; in an object store the
+            branch names the lake's files, which maintenance of either side then leaves to the other.
 
     Raises:
         EntryExistsError: there is such a branch.
-        UnsupportedFeatureError: files in an object store cannot be shared; or see `check_copyable`.
+        UnsupportedFeatureError: see `check_copyable`.
         DataFileError: a file of the lake is not there.
+        TransactionConflictError: snapshots expired meanwhile, of which a shared file is; there is no branch.
     """
     check_name(name)
     lake.check_writable()
     root = root_lake(lake)
-    check_shareable(root.lake.data_path, copy=copy)
     with root.lake.connect(fresh=True) as registering:
         lock_for_commit(registering)
         known = registry.read_branches(registering)
@@ -153,11 +130,17 @@ def make_branch(lake: Lake, name: str, at: int | datetime | str | None = None, *
             newest = read_snapshot(connection).snapshot_id
             copying.check_copyable(connection, snapshot.snapshot_id, newest)
         parent = root.own.name if root.own is not None else None
-        branch = Branch(name, snapshot.snapshot_id, parent, datetime.now(UTC), copy)
+        is_shared = not copy and not is_local(root.lake.data_path)
+        branch = Branch(name, snapshot.snapshot_id, parent, datetime.now(UTC), copy, is_shared)
         fill_place(root.lake, lake, branch, snapshot, is_newest=snapshot.snapshot_id == newest)
         # if this fails, it may have landed all the same; an unlisted branch is replaced by the next one of its name
         registry.write_branch(registering, branch)
         registering.commit()
+    try:
+        check_shared(root.lake, lake, branch)
+    except TransactionConflictError:
+        _remove(root.lake, branch)
+        raise
     return branch
 
 
@@ -169,7 +152,7 @@ def drop_branch(lake: Lake, name: str, *, dry_run: bool = False) -> Branch:
 
     Raises:
         EntryNotFoundError: the lake has no such branch.
-        UnsupportedFeatureError: it is the lake that the session reads.
+        UnsupportedFeatureError: it is the lake that the session reads, or another branch reads its files.
     """
     lake.check_writable()
     root = root_lake(lake)
@@ -180,17 +163,60 @@ def drop_branch(lake: Lake, name: str, *, dry_run: bool = False) -> Branch:
             raise UnsupportedFeatureError(
                 f'The branch "{branch.name}" is in use; switch to another one, or to the lake with switch(None), first.'
             )
+        check_unread(root.lake, branch)
         if dry_run:
             return branch
         registry.remove_branch(connection, branch)
         connection.commit()
+    _remove_places(root.lake, branch)
+    return branch
+
+
+def _remove(root: Lake, branch: Branch) -> None:
+    """Takes a branch off the list and removes its place."""
+    with root.connect(fresh=True) as connection:
+        lock_for_commit(connection)
+        registry.remove_branch(connection, branch)
+        connection.commit()
+    _remove_places(root, branch)
+
+
+def _remove_places(root: Lake, branch: Branch) -> None:
     # nothing is deleted before the list is known to be without it, nor after another one of its name was made
-    with root.lake.connect(fresh=True) as connection:
+    with root.connect(fresh=True) as connection:
         lock_for_commit(connection)
         if branch.name.casefold() not in registry.read_branches(connection):
             for generation in {branch.generation, branch.other}:
-                remove_place(root.lake, branch.name, generation)
-    return branch
+                remove_place(root, branch.name, generation)
+
+
+def check_unread(root: Lake, branch: Branch) -> None:
+    """Check that no other branch names files of this one.
+
+    Raises:
+        UnsupportedFeatureError: one does.
+    """
+    folder = files_of(root.data_path, branch.name, branch.generation)
+    for path, reader in read_shared_files(root, but=branch).items():
+        if path.startswith(folder):
+            raise UnsupportedFeatureError(
+                f'The branch "{reader}" began on "{branch.name}" and reads files of it; drop "{reader}" first.'
+            )
+
+
+def check_shared(root: Lake, lake: Lake, branch: Branch) -> None:
+    """Check that a lake still names the files that a branch of it, listed by now, shares.
+
+    Raises:
+        TransactionConflictError: see `check_still_named`.
+    """
+    if not branch.is_shared:
+        return
+    opened = open_place(lake, catalog_of(root.location, branch.name, branch.generation), branch)
+    try:
+        check_still_named(lake, opened)
+    finally:
+        opened.database.dispose()
 
 
 def remove_place(root: Lake, name: str, generation: int) -> None:
@@ -241,6 +267,9 @@ def _fill(
                     target.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
                 def take(own: Container[int], folders: Mapping[int, Folders]) -> None:
+                    if branch.is_shared:
+                        name_files(target, folders, own)
+                        return
                     files = files_to_take(target, folders, data_path, own)
                     taking.append(pool.submit(take_over_files, files, copy=branch.is_copied))
 
@@ -254,7 +283,9 @@ def _fill(
                     folders = take_over_folders(target, lake.data_path, data_path)
                     copying.count_rows_anew(target)
                     targets = {table_id: folder.target for table_id, folder in folders.items()}
-                    take(trim_deletions(lake, connection, target, snapshot, targets), folders)
+                    take(
+                        trim_deletions(lake, connection, target, snapshot, targets, is_shared=branch.is_shared), folders
+                    )
                 target.commit()
             for future in taking:
                 future.result()

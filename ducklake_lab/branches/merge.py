@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from ducklake_lab.branches import registry
 from ducklake_lab.branches.arrivals import Arrivals, bring_table, names_of_arrivals, plan_arrivals, stage_arrivals
-from ducklake_lab.branches.branch import Branch
 from ducklake_lab.branches.earlier import changes_of_earlier
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.branches import registry
+from ducklake_lab.catalog.branches.branch import Branch
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history
 from ducklake_lab.engine.placement import Engines

@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 
-from ducklake_lab.branches import registry
-from ducklake_lab.branches.branch import Branch
 from ducklake_lab.branches.merge import branch_words, conflict_error, last_column_id, state_of
+from ducklake_lab.catalog.branches import registry
+from ducklake_lab.catalog.branches.branch import Branch
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.engine.placement import Engines
 from ducklake_lab.errors import EntryNotFoundError, SnapshotNotFoundError, UnsupportedFeatureError, did_you_mean

@@ -11,11 +11,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from ducklake_lab.branches import registry
-from ducklake_lab.branches.branch import Branch
-from ducklake_lab.branches.location import catalog_of
-from ducklake_lab.branches.making import Root, fill_place, open_place, remove_place, root_lake
+from ducklake_lab.branches.making import check_shared, check_unread, fill_place, open_place, remove_place
 from ducklake_lab.branches.remarking import carry_remarks
+from ducklake_lab.catalog.branches import registry
+from ducklake_lab.catalog.branches.branch import Branch
+from ducklake_lab.catalog.branches.location import catalog_of
+from ducklake_lab.catalog.branches.root import Root, root_lake
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
 from ducklake_lab.catalog.reader import read_snapshot
@@ -55,6 +56,7 @@ def _begin(root: Root, lake: Lake, branch: Branch) -> Branch:
         listed = _listed(root, branch)
         if listed.other != listed.generation:
             remove_place(root.lake, listed.name, listed.other)
+        check_unread(root.lake, listed)
         generation = max(listed.generation, listed.other) + 1
         with lake.connect() as reading:
             snapshot = read_snapshot(reading)
@@ -65,6 +67,7 @@ def _begin(root: Root, lake: Lake, branch: Branch) -> Branch:
         registry.write_branch(connection, replace(listed, other=generation))
         fill_place(root.lake, lake, made, snapshot, is_newest=True)
         connection.commit()
+    check_shared(root.lake, lake, made)
     return made
 
 
@@ -77,6 +80,7 @@ def _publish(root: Root, lake: Lake, branch: Branch, made: Branch, opened: Lake)
             raise TransactionConflictError(
                 f'Another client rebased the branch "{branch.name}" meanwhile; run this again.'
             )
+        check_unread(root.lake, listed)
         carry_remarks(lake, catalog_of(root.lake.location, branch.name, branch.generation), branch, opened)
         opened.database.dispose()
         registry.write_branch(connection, made)

@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import sqlalchemy as sa
 
-from ducklake_lab.branches import registry
-from ducklake_lab.branches.branch import Branch
-from ducklake_lab.branches.location import catalog_of
-from ducklake_lab.branches.making import open_place, root_lake
+from ducklake_lab.branches.making import open_place
 from ducklake_lab.branches.remarks import Remark, carried, read_remarks, write_remark
+from ducklake_lab.catalog.branches import registry
+from ducklake_lab.catalog.branches.branch import Branch
+from ducklake_lab.catalog.branches.location import catalog_of
+from ducklake_lab.catalog.branches.root import root_lake
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
 from ducklake_lab.catalog.uri import CatalogLocation

@@ -12,7 +12,6 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ducklake_lab.branches.branch import Branch
 from ducklake_lab.branches.left_options import LeftOption, left_options
 from ducklake_lab.branches.merge import BranchMerge
 from ducklake_lab.branches.remarks import (
@@ -26,6 +25,7 @@ from ducklake_lab.branches.remarks import (
     verdict_of,
     write_remark,
 )
+from ducklake_lab.catalog.branches.branch import Branch
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.options import read_options
 from ducklake_lab.diff.lake import LakeDiff, diff_lake

@@ -19,7 +19,13 @@ from ducklake_lab.storage import Storage
 
 
 def trim_deletions(
-    lake: Lake, connection: sa.Connection, target: sa.Connection, snapshot: Snapshot, folders: dict[int, str]
+    lake: Lake,
+    connection: sa.Connection,
+    target: sa.Connection,
+    snapshot: Snapshot,
+    folders: dict[int, str],
+    *,
+    is_shared: bool,
 ) -> set[int]:
     """Writes each delete file that has later deletions anew, without them, and returns the ids of these files.
 
@@ -27,6 +33,7 @@ def trim_deletions(
         lake: the lake that the branch is made of; `connection` leads to its catalog.
         target: a connection to the branch's catalog, whose rows are changed; the caller commits.
         folders: the branch's folder of each table, by table id.
+        is_shared: data files stay where they are.
     """
     d = t.delete_file
     later = sa.select(d.c.delete_file_id, d.c.table_id).where(d.c.partial_max > snapshot.snapshot_id)
@@ -51,7 +58,7 @@ def trim_deletions(
                 inline_limit=0,
             )
             folder = folders[table_id]
-            data_file = folder + file.data_file.path
+            data_file = file.path if is_shared else folder + file.data_file.path
             written = write_deletions(Deletions(positions, snapshots), data_file, folder, own, storage)
             values = {
                 "path": written.path,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from ducklake_lab.errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from ducklake_lab.branches.branch import Branch
+    from ducklake_lab.catalog.branches.branch import Branch
     from ducklake_lab.catalog.lake import Lake
     from ducklake_lab.model.entries import Snapshot
     from ducklake_lab.model.history import HistoryEntry

@@ -10,24 +10,28 @@ from ducklake_lab.errors import DataFileError
 from ducklake_lab.parallel import in_parallel
 from ducklake_lab.storage import RealPaths, Storage, fault_of, is_below
 from ducklake_lab.transaction.cleanup import KnownTable, read_known_tables, read_scheduled, remove_scheduled
+from ducklake_lab.transaction.shared_files import read_shared_files
 
 
 def cleanup_old_files(lake: Lake, older_than: datetime | None, *, dry_run: bool) -> list[str]:
     """Deletes the files on the catalog's list; their absolute paths.
 
     A catalog is trusted within its data path only: files outside of it, symbolic links resolved, and
-    files that a snapshot needs, stay where they are and on the list.
+    files that a snapshot or a branch needs, stay where they are and on the list.
 
     Args:
         older_than: only those scheduled before; all for None.
 
     Raises:
         DataFileError: a file that a table of theirs needs is missing: they may hold its rows. Nothing was deleted.
+        CatalogError: a branch shares files of the lake, and its catalog is missing. Nothing was deleted.
     """
     scheduled = read_scheduled(lake, older_than)
     real = RealPaths().of
     tables = read_known_tables(lake) if scheduled else []
     needed = {real(place) for table in tables for places, _ in table.files for place in places}
+    # branches are looked for after the list of files was read
+    needed |= read_shared_files(lake).keys() if scheduled else set()
     files = [
         (file_id, path)
         for file_id, path in scheduled

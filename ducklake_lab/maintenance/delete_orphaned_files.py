@@ -7,6 +7,7 @@ from datetime import datetime
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.storage import RealPaths, Storage, is_below
 from ducklake_lab.transaction.cleanup import read_known_files, read_scheduled
+from ducklake_lab.transaction.shared_files import read_shared_files
 
 #: Names of a lake's files; all others in its folder belong to somebody else.
 _SUFFIXES = (".parquet", ".puffin")
@@ -15,7 +16,7 @@ _SUFFIXES = (".parquet", ".puffin")
 def delete_orphaned_files(lake: Lake, older_than: datetime | None, *, dry_run: bool) -> list[str]:
     """Deletes data and delete files that the catalog does not name; their absolute paths, in order.
 
-    Symbolic links below the data path, and their targets, are not the lake's and stay.
+    Symbolic links below the data path, and their targets, are not the lake's and stay. So do files that a branch shares.
 
     Args:
         older_than: only files last changed before; all for None. Files of a transaction that is not committed yet are
@@ -24,7 +25,7 @@ def delete_orphaned_files(lake: Lake, older_than: datetime | None, *, dry_run: b
     storage = Storage()
     # the files first: files committed while they are listed are then among the known ones
     listed = [(path, changed) for path, changed in storage.list_changed(lake.data_path) if path.endswith(_SUFFIXES)]
-    known = read_known_files(lake) | {path for _, path in read_scheduled(lake, None)}
+    known = read_known_files(lake) | {path for _, path in read_scheduled(lake, None)} | read_shared_files(lake).keys()
     # a path stored in full may name a file in the lake in another spelling
     elsewhere = {path.rpartition("/")[2] for path in known if not path.startswith(lake.data_path)}
     strangers = [

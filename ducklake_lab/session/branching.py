@@ -5,14 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from ducklake_lab.branches.branch import Branch
-from ducklake_lab.branches.making import branch_location, drop_branch, list_branches, make_branch, root_lake
+from ducklake_lab.branches.making import branch_location, drop_branch, list_branches, make_branch
+from ducklake_lab.catalog.branches.branch import Branch
+from ducklake_lab.catalog.branches.root import root_lake
 from ducklake_lab.catalog.opening import open_lake
 from ducklake_lab.errors import TransactionError
 from ducklake_lab.session.listings import Listing
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.attaching import attached_branch
 from ducklake_lab.session.names.explaining import works_on_lakes
+
+#: Line below branches whose files are shared.
+_SHARED = (
+    "A shared branch and its lake read the same files. Let only this package delete old or orphaned files of either; "
+    "copy=True makes a branch that is safe from every client."
+)
 
 
 @works_on_lakes
@@ -27,27 +34,37 @@ class Branching:
         Args:
             name: up to 40 letters, digits, "-", "_" and "."; upper and lower case are one.
             at: the snapshot that it begins at, by id, time or tag; by default the newest.
-            copy: copy the files. Without it they get a second name on this filesystem, and no byte is copied.
+            copy: copy the files. Without it they get a second name on this filesystem, and no byte is copied; in an object
+                store both sides name the same files. Maintenance by this package keeps what the other side needs; other
+                clients must run neither `cleanup_old_files` nor `delete_orphaned_files` on either then.
 
         Raises:
             EntryExistsError: the lake has a branch of that name.
             SnapshotNotFoundError: the snapshot does not exist.
-            UnsupportedFeatureError: an object store keeps the files and `copy` is false; or a file at that snapshot also
-                has rows of later ones.
+            UnsupportedFeatureError: a file at that snapshot also has rows of later ones.
+            TransactionConflictError: snapshots expired while the branch was made.
             TransactionError: a transaction is open.
         """
         self._check_between_transactions("makes")
         return make_branch(self._lakes.get(), name, at, copy=copy)
 
     def branches(self) -> Listing:
-        """Returns the branches of the current lake: name, snapshot it began at, parent, time in UTC, whether it is in use."""
+        """Returns the branches of the current lake.
+
+        Columns are the name, the snapshot that it began at, its parent, the time in UTC, how it has its files (as links, copies,
+        or shared with the lake), and whether it is in use.
+        """
         lake = self._lakes.get()
         rows = [
-            (branch.name, branch.snapshot_id, branch.parent, branch.created, branch.name == lake.branch)
+            (branch.name, branch.snapshot_id, branch.parent, branch.created, branch.files, branch.name == lake.branch)
             for branch in list_branches(lake)
         ]
         return Listing(
-            f"Branches of {lake.alias}", ("branch", "snapshot", "parent", "created", "in_use"), rows, noun="branch"
+            f"Branches of {lake.alias}",
+            ("branch", "snapshot", "parent", "created", "files", "in_use"),
+            rows,
+            noun="branch",
+            note=_SHARED if any(row[4] == "shared" for row in rows) else "",
         )
 
     @property

@@ -9,7 +9,6 @@ from dataclasses import replace
 import sqlalchemy as sa
 
 from ducklake_lab.branches.agents_work import AgentsWork, agents_work
-from ducklake_lab.branches.branch import Branch
 from ducklake_lab.branches.making import open_branch
 from ducklake_lab.branches.merge import BranchMerge
 from ducklake_lab.branches.picking import Pick
@@ -17,6 +16,7 @@ from ducklake_lab.branches.rebasing import rebased
 from ducklake_lab.branches.remarking import change_remarks
 from ducklake_lab.branches.remarks import Remark
 from ducklake_lab.branches.review import Remarking, Review, review_branch
+from ducklake_lab.catalog.branches.branch import Branch
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.diff.lake import LakeDiff, diff_open
 from ducklake_lab.engine.spark_engine import SparkEngine

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import inlined, paths, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.below_sqlalchemy import run_text
-from ducklake_lab.catalog.branch_points import read_branch_points
+from ducklake_lab.catalog.branches.points import read_branch_points
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history, read_snapshot
 from ducklake_lab.catalog.snapshot_tags import read_tags

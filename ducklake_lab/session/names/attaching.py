@@ -7,11 +7,11 @@ from dataclasses import fields, replace
 from datetime import date
 from typing import Any
 
-from ducklake_lab.branches.branch import is_name
-from ducklake_lab.branches.location import could_be_branch
 from ducklake_lab.branches.making import branch_location
-from ducklake_lab.branches.registry import own_branch
 from ducklake_lab.catalog.attach_options import AttachOptions
+from ducklake_lab.catalog.branches.branch import is_name
+from ducklake_lab.catalog.branches.location import could_be_branch
+from ducklake_lab.catalog.branches.registry import own_branch
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.opening import open_lake
 from ducklake_lab.catalog.servers import QUACK, SERVERS

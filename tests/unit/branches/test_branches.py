@@ -171,7 +171,7 @@ def test_nothing_is_left_of_a_branch_that_fails(session: dl.Session, tmp_path: P
 _KILLED = """
 import os, sys
 import ducklake_lab as dl
-from ducklake_lab.branches import registry
+from ducklake_lab.catalog.branches import registry
 registry.write_branch = lambda *_: os._exit(9)
 dl.connect(sys.argv[1]).branch("fix")
 """

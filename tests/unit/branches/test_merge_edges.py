@@ -9,8 +9,8 @@ import duckdb
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.branches.branch import read_branch
-from ducklake_lab.branches.registry import ROWS
+from ducklake_lab.catalog.branches.branch import read_branch
+from ducklake_lab.catalog.branches.registry import ROWS
 from tests.unit.branches.test_merging import on_branch, one, rows
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.errors import DataFileError, UnsupportedFeatureError, UsageError
+from ducklake_lab.errors import DataFileError, UsageError
 from ducklake_lab.object_access import S3Access, access_of, access_to
 from ducklake_lab.storage import Storage
 
@@ -44,8 +44,6 @@ def test_a_branch_in_a_bucket_has_copies(endpoint: str, bucket: str, tmp_path: P
         session.sql(_grant(endpoint, bucket))
         session.attach(f"ducklake:{tmp_path}/b.ducklake", alias="lake", data_path=f"{bucket}/branched/")
         session.sql("CREATE TABLE lake.t AS SELECT i FROM range(1000) r(i); DELETE FROM lake.t WHERE i < 100")
-        with pytest.raises(UnsupportedFeatureError, match="copy=True"):
-            session.branch("fix")
         session.branch("fix", copy=True)
         session.switch("fix")
         session.sql("DELETE FROM t WHERE i < 500; CALL lake.rewrite_data_files('t', delete_threshold => 0)")

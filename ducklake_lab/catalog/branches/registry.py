@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from ducklake_lab.branches.branch import Branch, read_branch
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.branch_points import OWN, PREFIX
+from ducklake_lab.catalog.branches.branch import Branch, read_branch
+from ducklake_lab.catalog.branches.points import OWN, PREFIX
 from ducklake_lab.catalog.options import write_option
 from ducklake_lab.errors import CatalogError, EntryNotFoundError, did_you_mean
 

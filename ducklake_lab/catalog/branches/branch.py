@@ -23,6 +23,7 @@ class Branch:
         parent: the branch that it began on; None for the lake itself.
         created: the time, in UTC.
         is_copied: its files are copies, and no links.
+        is_shared: its catalog names files of its lake, which an object store keeps.
         generation: a number of its catalog and its files; a rebase makes others beside them.
         other: another generation, which a rebase makes or has left; 0 as `generation` for none.
     """
@@ -32,8 +33,14 @@ class Branch:
     parent: str | None
     created: datetime
     is_copied: bool = False
+    is_shared: bool = False
     generation: int = 0
     other: int = 0
+
+    @property
+    def files(self) -> str:
+        """Say how it has its lake's files: links, copies or shared."""
+        return "copies" if self.is_copied else "shared" if self.is_shared else "links"
 
     @property
     def place(self) -> str:
@@ -48,6 +55,7 @@ class Branch:
                 "parent": self.parent,
                 "created": self.created.isoformat(),
                 "is_copied": self.is_copied,
+                "is_shared": self.is_shared,
                 "generation": self.generation,
                 "other": self.other,
             }
@@ -70,6 +78,7 @@ def read_branch(name: str, text: str) -> Branch | None:
             parent,
             datetime.fromisoformat(given["created"]),
             given.get("is_copied") is True,
+            given.get("is_shared") is True,
             int(given.get("generation", 0)),
             int(given.get("other", 0)),
         )

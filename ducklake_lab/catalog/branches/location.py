@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ducklake_lab.branches.branch import Branch, place_of
+from ducklake_lab.catalog.branches.branch import Branch, place_of
 from ducklake_lab.catalog.uri import CatalogLocation
 from ducklake_lab.errors import UnsupportedFeatureError
 
