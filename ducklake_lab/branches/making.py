@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -266,7 +266,7 @@ def _fill(
                     # all tables as of one moment, whoever commits meanwhile
                     target.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
 
-                def take(own: Container[int], folders: Mapping[int, Folders]) -> None:
+                def take(own: Collection[int], folders: Mapping[int, Folders]) -> None:
                     if branch.is_shared:
                         name_files(target, folders, own)
                         return
