@@ -117,7 +117,7 @@ CHECKS = (
     Check(
         "files_outside", "paths", "info", "none", "files",
         "{files} data files are outside of the lake's data path, {path} among them; others may move or delete them.",
-        query=_outside, key=("table_id",), reason="they were added so; CREATE TABLE … AS copies their rows into the lake",
+        query=_outside, key=("table_id",), reason="they were added so, or a branch shares them with its lake; CREATE TABLE … AS copies their rows",
     ),
     Check(
         "folder_without_slash", "paths", "error", "fails", "{kind} {id}",
