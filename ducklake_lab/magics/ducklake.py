@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import traitlets
-from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.interactiveshell import ExecutionInfo, InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 from IPython.display import display
 
@@ -100,6 +100,9 @@ class DuckLakeMagics(Magics):
         self._open = connect
         grids.by_default = self.grid
         recorded.wanted = self.record_reads
+        self._source = ""
+        recorded.source = lambda: self._source
+        shell.events.register("pre_run_cell", self._note_source)
         self.saved: dict[str, SavedQuery] = {}
         self.pins = pins_of(shell)
         self.commands = Commands(self._current, self._attach, self.named_connections, self.pins)
@@ -253,6 +256,9 @@ class DuckLakeMagics(Magics):
                 yield
             finally:
                 session.on_progress = None
+
+    def _note_source(self, info: ExecutionInfo) -> None:
+        self._source = info.raw_cell if isinstance(info.raw_cell, str) else ""
 
     @property
     def _shell(self) -> InteractiveShell:
