@@ -16,7 +16,7 @@ import ducklake_lab as dl
 from ducklake_lab.magics.questions import Questions
 from ducklake_lab.widgets import recorded
 from tests.interop.patching import lake_folder, opened
-from tests.property.test_answers import ABSENT, QUERIES, asked
+from tests.property.test_answers import ABSENT, QUERIES
 from tests.property.test_lake_diffs import NAMES, Step, histories, run
 from tests.sampling import examples
 
@@ -68,9 +68,18 @@ def source(text: str) -> Iterator[None]:
         recorded.source = before
 
 
+def asked(session: dl.Session, query: str, at: int) -> tuple[Any, ...] | None:
+    """The answer at a snapshot, in an order of its own; None for an error."""
+    try:
+        found = session.sql(query, at=at)
+        return (tuple(found.types), *sorted(found.fetchall(), key=repr))
+    except (*ABSENT, dl.SqlError):
+        return None
+
+
 def record(session: dl.Session, query: str) -> list[dict[str, Any]] | None:
-    """The states in the record of a query's output; None where a table or column is not there."""
-    with source(query), suppress(*ABSENT):
+    """The states in the record of a query's output; None for an error."""
+    with source(query), suppress(*ABSENT, dl.SqlError):
         found: list[dict[str, Any]] = json.loads(json.dumps(recorded.record_of(session.sql(query))))["ducklake"][
             "reads"
         ]

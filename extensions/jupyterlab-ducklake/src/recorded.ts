@@ -86,7 +86,12 @@ function read(value: any): IRecord | null {
       alias: one.alias,
       snapshot: one.snapshot,
       time: one.time,
-      tables: one.tables.map((table: any) => ({ schema: table.schema, name: table.name, id: table.id, ...partOf(table) })),
+      tables: one.tables.map((table: any) => ({
+        schema: table.schema,
+        name: table.name,
+        id: table.id,
+        ...partOf(table)
+      })),
       definitions: (one.definitions ?? []).map(({ kind, schema, name, id }: any) => ({ kind, schema, name, id })),
       fixed: one.fixed === true,
       uncommitted: one.uncommitted === true
