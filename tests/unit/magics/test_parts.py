@@ -172,6 +172,26 @@ def test_without_a_predicate_each_change_of_rows_counts(session: dl.Session, rea
         assert ask(session, found) == [AHEAD], query
 
 
+def test_columns_behind_views_are_read(session: dl.Session, reads: Callable[..., Any]) -> None:
+    session.sql(
+        "CREATE VIEW late AS SELECT carrier, month FROM flights WHERE delay > 10; CREATE VIEW all_of_it AS FROM flights"
+    )
+    session.sql(
+        "CREATE TEMP VIEW mine AS SELECT carrier FROM late; CREATE MACRO soon(x) AS TABLE SELECT x, carrier FROM late"
+    )
+    ids = {column.name: column.column_id for column in session.state().table("main", "flights").columns}
+    for query, read in (
+        ("SELECT carrier FROM late", ("carrier", "month", "delay")),
+        ("SELECT carrier FROM mine", ("carrier", "month", "delay")),
+        ("WITH own AS (SELECT carrier AS month FROM late) SELECT month FROM own", ("carrier", "month", "delay")),
+        ("SELECT carrier FROM all_of_it", None),
+        ("SELECT carrier FROM soon(1)", None),
+    ):
+        (table,) = reads(query)[0]["tables"]
+        expected = sorted(ids[name] for name in read) if read is not None else None
+        assert table.get("columns") in (expected, None) if "mine" in query else table.get("columns") == expected, query
+
+
 def test_the_record_holds_ids_and_what_the_cell_says(session: dl.Session, reads: Callable[..., Any]) -> None:
     (table,) = reads(FLIGHTS)[0]["tables"]
     ids = {column.name: column.column_id for column in session.state().table("main", "flights").columns}
