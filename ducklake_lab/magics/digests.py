@@ -76,7 +76,11 @@ def _of_library(value: object, kind: type) -> Digest | None:
         import numpy as np
 
         # a class of the user's may have any name, and methods of its own
-        if any(kind is known for known in np.sctypeDict.values()) and isinstance(value, np.generic) and value.dtype.kind in _NUMPY_KINDS:
+        if (
+            any(kind is known for known in np.sctypeDict.values())
+            and isinstance(value, np.generic)
+            and value.dtype.kind in _NUMPY_KINDS
+        ):
             return Digest(str(value.dtype), _hashed(value.tobytes()))
         return None
     if module == "pandas" and kind is getattr(sys.modules.get("pandas"), "Timestamp", None):

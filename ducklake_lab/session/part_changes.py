@@ -22,7 +22,7 @@ from ducklake_lab.session.rows.join_pruning import paths_of
 from ducklake_lab.session.rows.matching_changes import changes_of
 
 #: Most files of a table, at all snapshots, that are looked at, and most parts in one question.
-_MOST_FILES, _MOST_PARTS = 20_000, 100
+_MOST_FILES, _MOST_PARTS = 20_000, 50
 #: Kinds of changes of columns and settings, and of rows that a change feed has.
 _ALTERING = "altered_table"
 _OF_ROWS = frozenset(("inserted_into_table", "deleted_from_table", "inlined_insert", "inlined_delete"))
@@ -37,7 +37,8 @@ class PartChanges:
 
     def __init__(self, lake: Lake, connection: sa.Connection, state: CatalogState, changes: ChangesAfter) -> None:
         self._lake, self._connection, self._state, self._changes = lake, connection, state, changes
-        self._left = _MOST_PARTS
+        self._columns: dict[tuple[int, int], _Columns] = {}
+        self._found: dict[tuple[int, int, str], set[int]] = {}
 
     def count(self, table_id: int, since: int, part: RecordedPart) -> int:
         """Returns how many snapshots after `since` may have changed a part of a table that still exists."""
@@ -49,8 +50,7 @@ class PartChanges:
             return 0
         altering = {number for number in moving if _ALTERING in kinds[number]}
         changing = {number for number in moving if not kinds[number] <= {*MAINTENANCE, _ALTERING}}
-        before = _Columns(lambda: read_columns(self._connection, table_id, since))
-        after = _Columns(lambda: self._state.tables[table_id].columns)
+        before, after = self._columns_at(table_id, since), self._columns_at(table_id, self._newest)
         if altering and _are_alike(before, after, part):
             altering = set()
         if all(kinds[number] <= {*MAINTENANCE, *_OF_ROWS, _ALTERING} for number in changing):
@@ -63,15 +63,29 @@ class PartChanges:
         """Returns those of some snapshots that may have changed rows of the part."""
         table = self._state.tables[table_id]
         predicate = predicate_of(table, part.where) if part.where is not None else None
-        if predicate is None or not changing or self._left <= 0 or not _have_meaning(predicate, before, after):
+        if predicate is None or not changing or not _have_meaning(predicate, before, after):
             return changing
-        connection, newest = self._connection, self._state.snapshot.snapshot_id
-        if count_data_files(connection, table_id, t.data_file.c.begin_snapshot <= newest)[0] > _MOST_FILES:
-            return changing
-        self._left -= 1
-        plan = changes_of(self._lake, connection, self._state, table, since, predicate)
-        found = changing_snapshots(plan, self._changes.snapshots(since))
-        return found | rewriting_and_changing(table_id, self._changes.texts(table_id, since))
+        key = (table_id, since, repr(predicate))
+        if key not in self._found:
+            present = t.data_file.c.begin_snapshot <= self._newest
+            if len(self._found) >= _MOST_PARTS:
+                return changing
+            if count_data_files(self._connection, table_id, present)[0] > _MOST_FILES:
+                return changing
+            plan = changes_of(self._lake, self._connection, self._state, table, since, predicate)
+            found = changing_snapshots(plan, self._changes.snapshots(since))
+            self._found[key] = found | rewriting_and_changing(table_id, self._changes.texts(table_id, since))
+        return self._found[key]
+
+    @property
+    def _newest(self) -> int:
+        return self._state.snapshot.snapshot_id
+
+    def _columns_at(self, table_id: int, snapshot_id: int) -> _Columns:
+        key = (table_id, snapshot_id)
+        if key not in self._columns:
+            self._columns[key] = _Columns(lambda: read_columns(self._connection, table_id, snapshot_id))
+        return self._columns[key]
 
 
 class _Columns:
