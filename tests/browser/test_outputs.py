@@ -271,7 +271,7 @@ def test_cells_below_a_changed_variable_are_marked_and_run(wheel_lab: Lab, scree
             "%%ducklake -o pandas heavy <<\nSELECT * FROM birds WHERE weight > :light",
             "%%ducklake\nSELECT count(*) AS n FROM heavy",
             "%%ducklake\nINSERT INTO birds SELECT 'wren', :light WHERE false",
-            "%ducklake SELECT :light AS again\nprint('python')",
+            "print('python')\n%ducklake SELECT :light AS again",
             "light = light",
         ],
     )
@@ -319,11 +319,11 @@ def test_cells_below_a_changed_variable_are_marked_and_run(wheel_lab: Lab, scree
         expect(mark(page, index)).to_have_count(0)
     assign(20_000)
     expect(mark(page, 8)).to_be_visible()
-    page.evaluate("window.jupyterapp.commands.execute('ducklake:run-changed')")
+    page.evaluate("void window.jupyterapp.commands.execute('ducklake:run-changed')")
     page.get_by_role("button", name="Run 3", exact=True).click()
     for index in (4, 5, 6, 8):
         expect(mark(page, index)).to_have_count(0)
-    expect(page.locator(".jp-CodeCell").nth(8).locator(".jp-OutputArea-output").first).to_contain_text("20000")
+    expect(page.locator(".jp-CodeCell").nth(8).locator(".jp-OutputArea-output").last).to_contain_text("20000")
     expect(mark(page, 7)).to_be_visible()
 
     # a cell below changes nothing above it, and a page that is loaded again knows what the kernel knows
