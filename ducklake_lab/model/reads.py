@@ -9,6 +9,8 @@ from typing import Any, Literal, TypeVar
 from ducklake_lab.model.predicates import Or, Predicate
 
 _T = TypeVar("_T")
+#: Stands for all columns in the record of a query.
+ALL_COLUMNS = "*"
 #: Most columns and names in the record of a part.
 _MOST_NAMES = 1000
 
@@ -82,9 +84,11 @@ class RecordedPart:
     """A part of a table in the record of an output, which anybody may have written; see `ReadPart`.
 
     Attributes:
+        is_of_query: a query alone read it, which shows nothing of the table but values of columns.
         where: the form of the predicate, not looked at yet.
     """
 
+    is_of_query: bool = False
     columns: frozenset[int] | None = None
     names: frozenset[str] = frozenset()
     where: Any = None
@@ -96,7 +100,8 @@ class RecordedPart:
         columns, names = _all_of(int, given.get("columns")), _all_of(str, given.get("names", []))
         if columns is None or names is None:
             columns, names = None, frozenset()
-        return cls(columns, names, given.get("where"), by_place=given.get("by_place") is True)
+        is_of_query = columns is not None or given.get("columns") == ALL_COLUMNS
+        return cls(is_of_query, columns, names, given.get("where"), by_place=given.get("by_place") is True)
 
 
 def _all_of(kind: type[_T], given: object) -> frozenset[_T] | None:

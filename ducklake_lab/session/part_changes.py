@@ -116,7 +116,7 @@ def _meaning(column: Column) -> tuple[object, ...]:
 def _are_alike(before: _Columns, after: _Columns, part: RecordedPart) -> bool:
     """Whether a query has the same meaning with the columns of two snapshots, and reads the same columns."""
     if part.columns is None:
-        return [*map(_meaning, before.all)] == [*map(_meaning, after.all)]
+        return part.is_of_query and [*map(_meaning, before.all)] == [*map(_meaning, after.all)]
     if not (after.names - before.names).isdisjoint(part.names):
         return False
     return all(

@@ -112,9 +112,10 @@ def _by_state(reads: Sequence[EntryRead], parts: Parts) -> list[dict[str, Any]]:
 
 
 def _part(table: Table, part: ReadPart) -> dict[str, Any]:
+    from ducklake_lab.model.reads import ALL_COLUMNS
     from ducklake_lab.scan.predicate_forms import form_of
 
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"columns": ALL_COLUMNS}
     if part.columns is not None and len(part.names) <= _MOST_NAMES:
         found["columns"] = sorted(part.columns)
         found |= {"names": sorted(part.names)} if part.names else {}

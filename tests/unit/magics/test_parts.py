@@ -188,8 +188,8 @@ def test_columns_behind_views_are_read(session: dl.Session, reads: Callable[...,
         ("SELECT carrier FROM soon(1)", None),
     ):
         (table,) = reads(query)[0]["tables"]
-        expected = sorted(ids[name] for name in read) if read is not None else None
-        assert table.get("columns") in (expected, None) if "mine" in query else table.get("columns") == expected, query
+        expected = sorted(ids[name] for name in read) if read is not None else "*"
+        assert table["columns"] in (expected, "*") if "mine" in query else table["columns"] == expected, query
 
 
 def test_the_record_holds_ids_and_what_the_cell_says(session: dl.Session, reads: Callable[..., Any]) -> None:
@@ -199,7 +199,7 @@ def test_the_record_holds_ids_and_what_the_cell_says(session: dl.Session, reads:
     assert table["names"] == ["late"]
     assert table["where"] == {"column": ids["month"], "op": "=", "value": {"integer": "1"}}
     (table,) = reads("FROM flights WHERE month = 1")[0]["tables"]
-    assert sorted(table) == ["id", "name", "schema", "uuid", "where"]
+    assert sorted(table) == ["columns", "id", "name", "schema", "uuid", "where"] and table["columns"] == "*"
     assert reads("FROM flights AT (VERSION => 4) WHERE month = 1")[0]["tables"][0].keys() == {
         "id",
         "name",
@@ -266,6 +266,14 @@ def test_a_part_of_anybody_proves_nothing(session: dl.Session, reads: Callable[.
     session.sql(INSERT_2)
     session.sql("ALTER TABLE flights ADD COLUMN speed INTEGER")
     assert ask(session, [state]) == [("ahead", 2)]
+
+
+def test_what_is_no_query_is_marked_by_each_change(session: dl.Session, reads: Callable[..., Any]) -> None:
+    _, metadata = session.table("flights").view()._repr_mimebundle_()
+    shown = metadata[recorded.KEY]["reads"]
+    found = reads("FROM flights")
+    session.sql("COMMENT ON COLUMN flights.delay IS 'minutes'")
+    assert (ask(session, shown), ask(session, found)) == ([AHEAD], [SAME])
 
 
 def test_an_empty_record_of_columns_is_one_of_none() -> None:
