@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.reads import ReadPart
+from ducklake_lab.session.depth import room_for_depth
 from ducklake_lab.session.rows.named_rows import LakeTable
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.plan import QueryPlan
@@ -24,7 +26,7 @@ def read_parts(query: op.Query, plan: QueryPlan) -> Parts:
     """
     differs = differs_by_run(plan.own_sql)
     is_literal = query.written is not None and not query.written.values and not plan.definitions
-    named = None if differs else named_columns(plan)
+    named = None if differs else _named(plan)
     found: dict[tuple[str, int], tuple[Table, ReadPart]] = {}
     for source in plan.sources:
         rows = source.rows
@@ -36,6 +38,14 @@ def read_parts(query: op.Query, plan: QueryPlan) -> Parts:
         key = (rows.lake.alias, rows.table.table_id)
         found[key] = (rows.table, found[key][1].united(part) if key in found else part)
     return found
+
+
+def _named(plan: QueryPlan) -> NamedColumns | None:
+    try:
+        with room_for_depth():
+            return named_columns(plan)
+    except UnsupportedFeatureError:
+        return None  # it is nested too deeply
 
 
 def _columns(table: Table, named: NamedColumns) -> tuple[frozenset[int], frozenset[str]]:

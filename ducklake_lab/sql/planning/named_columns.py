@@ -22,6 +22,10 @@ _PLAIN = (
 )  # fmt: skip
 
 
+#: Characters of the longest text that is looked at.
+_LONGEST = 20_000
+
+
 @dataclass(frozen=True, slots=True)
 class NamedColumns:
     """Names in a query, folded.
@@ -37,7 +41,7 @@ class NamedColumns:
 
 def named_columns(plan: QueryPlan) -> NamedColumns | None:
     """Returns the names in the text that DuckDB runs; None where columns without a name in it may be read, as by `*`."""
-    if not plan.bound or not plan.is_as_written or plan.macros:
+    if not plan.bound or not plan.is_as_written or plan.macros or len(plan.duckdb_sql) > _LONGEST:
         return None
     try:
         tree = parse_query(plan.duckdb_sql).tree

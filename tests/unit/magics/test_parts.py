@@ -172,6 +172,19 @@ def test_without_a_predicate_each_change_of_rows_counts(session: dl.Session, rea
         assert ask(session, found) == [AHEAD], query
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [f"{'(' * 300}month = 1{')' * 300}", " OR ".join(f"month = {i}" for i in range(900)), f"{'NOT ' * 300}month = 1"],
+    ids=("deep", "long", "negated"),
+)
+def test_deep_and_long_queries_have_a_record(session: dl.Session, reads: Callable[..., Any], condition: str) -> None:
+    found = reads(f"SELECT delay FROM flights WHERE {condition}")
+    session.sql("ALTER TABLE flights ADD COLUMN speed INTEGER")
+    assert ask(session, found) == [SAME]
+    session.sql("INSERT INTO flights (month) VALUES (1)")
+    assert ask(session, found) == [AHEAD]
+
+
 def test_columns_behind_views_are_read(session: dl.Session, reads: Callable[..., Any]) -> None:
     session.sql(
         "CREATE VIEW late AS SELECT carrier, month FROM flights WHERE delay > 10; CREATE VIEW all_of_it AS FROM flights"
