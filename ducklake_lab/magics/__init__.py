@@ -27,7 +27,8 @@ def load(shell: InteractiveShell) -> DuckLakeMagics:
     magics = DuckLakeMagics(shell, **{name: value for name, value in settings.items() if name not in configured})
     shell.register_magics(magics)
     register(shell, magics.completer)
-    comm = sidebar.start(shell, lambda: magics.session, magics.named_connections, magics.pins)
+    changed = magics.read_variables.changed
+    comm = sidebar.start(shell, lambda: magics.session, magics.named_connections, magics.pins, changed)
     if hasattr(shell, "kernel"):
         StreamCells(shell, magics.spark_sessions)
     if comm is not None:

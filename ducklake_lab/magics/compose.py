@@ -117,6 +117,17 @@ def fill_template(sql: str, variables: Mapping[str, object]) -> str:
         raise UsageError(f"Jinja: {error.message} (line {error.lineno}).") from None
 
 
+def names_of_template(sql: str) -> frozenset[str]:
+    """Returns the variables that a Jinja template reads; none for a wrong template."""
+    import jinja2
+    from jinja2.meta import find_undeclared_variables
+
+    try:
+        return frozenset(find_undeclared_variables(jinja2.Environment(autoescape=False).parse(sql)))
+    except jinja2.TemplateError:
+        return frozenset()
+
+
 class _Looked(dict[str, object]):
     """All variables as a dict, which Jinja requires."""
 

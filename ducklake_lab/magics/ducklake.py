@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import traitlets
-from IPython.core.interactiveshell import InteractiveShell
+from IPython.core.interactiveshell import ExecutionInfo, InteractiveShell
 from IPython.core.magic import Magics, line_cell_magic, magics_class, no_var_expand
 from IPython.display import display
 
@@ -19,10 +19,19 @@ from ducklake_lab.magics import messages, options
 from ducklake_lab.magics.author import default_author
 from ducklake_lab.magics.commands import Commands, Help
 from ducklake_lab.magics.completion import MagicCompleter
-from ducklake_lab.magics.compose import Composed, SavedQuery, compose, explained, fill_template, view_of
+from ducklake_lab.magics.compose import (
+    Composed,
+    SavedQuery,
+    compose,
+    explained,
+    fill_template,
+    names_of_template,
+    view_of,
+)
 from ducklake_lab.magics.notebook import place_of
 from ducklake_lab.magics.pins import pins_of
 from ducklake_lab.magics.progress import ProgressLine, beginning
+from ducklake_lab.magics.read_variables import CellRun, ReadVariables
 from ducklake_lab.magics.session import LakeSession, Variables
 from ducklake_lab.magics.settings import expand, read_connections
 from ducklake_lab.model.quoting import path_parts, quoted_if_needed
@@ -100,11 +109,15 @@ class DuckLakeMagics(Magics):
         self._open = connect
         grids.by_default = self.grid
         recorded.wanted = self.record_reads
+        self._source = ""
+        recorded.source = lambda: self._source
+        shell.events.register("pre_run_cell", self._note_source)
         self.saved: dict[str, SavedQuery] = {}
         self.pins = pins_of(shell)
+        self.read_variables = ReadVariables(shell)
         self.commands = Commands(self._current, self._attach, self.named_connections, self.pins)
         self.completer = MagicCompleter(
-            self.commands, lambda: self.session, self.saved, self.named_connections, lambda: self._variables
+            self.commands, lambda: self.session, self.saved, self.named_connections, lambda: self._all_variables
         )
 
     @no_var_expand
@@ -123,8 +136,10 @@ class DuckLakeMagics(Magics):
                     return self.commands.run(rest)
             shown = cell or "" if not rest else f"{rest}\n{cell or ''}"
             if given.jinja or self.jinja:
-                shown = fill_template(shown, self._variables)
-            return self._run(given, shown, whole_cell=cell is not None)
+                self.read_variables.note(names_of_template(shown))
+                shown = fill_template(shown, self._all_variables)
+            with self.read_variables.statement() as cell_run:
+                return self._run(given, shown, cell_run, whole_cell=cell is not None)
         except (Exception, KeyboardInterrupt) as error:
             from ducklake_lab.session.redacting import may_hold_secret
 
@@ -136,7 +151,7 @@ class DuckLakeMagics(Magics):
                 messages.loud(error)
             raise
 
-    def _run(self, given: options.CellOptions, sql: str, *, whole_cell: bool) -> object:
+    def _run(self, given: options.CellOptions, sql: str, cell_run: CellRun, *, whole_cell: bool) -> object:
         session = self._current()
         if not sql.strip():
             raise UsageError("There is no SQL in this cell. %ducklake help tells more.")
@@ -152,12 +167,14 @@ class DuckLakeMagics(Magics):
             self._keep_view(given.view, session, composed, choices["dialect"], given.lake)
         with _in_lake(session, given.lake), _places(composed):
             if given.preview:
+                cell_run.wrote = True
                 return self._preview(session, composed, choices, whole_cell=whole_cell)
             if given.compare:
                 return self._compare(given, session, composed, whole_cell=whole_cell)
             if given.explain:
                 composed = explained(composed)
             result = self._result(given, session, composed, {**choices, "at": given.at}, whole_cell=whole_cell)
+            cell_run.wrote |= result.info.wrote
             if given.save:
                 self.saved[given.save] = SavedQuery(sql, given.compose)
             value = self._value(given, result)
@@ -254,6 +271,9 @@ class DuckLakeMagics(Magics):
             finally:
                 session.on_progress = None
 
+    def _note_source(self, info: ExecutionInfo) -> None:
+        self._source = info.raw_cell if isinstance(info.raw_cell, str) else ""
+
     @property
     def _shell(self) -> InteractiveShell:
         assert self.shell is not None
@@ -261,6 +281,10 @@ class DuckLakeMagics(Magics):
 
     @property
     def _variables(self) -> Variables:
+        return self.read_variables.variables()
+
+    @property
+    def _all_variables(self) -> Variables:
         return Variables(self._shell.user_ns, self._shell.user_ns_hidden)
 
     def _current(self) -> LakeSession:

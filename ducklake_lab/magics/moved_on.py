@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from ducklake_lab.errors import DuckLakeError, UsageError
+from ducklake_lab.errors import DuckLakeError
+from ducklake_lab.magics.records import Entry, Recorded, parsed
 
 if TYPE_CHECKING:
     from ducklake_lab.catalog.lake import Lake
@@ -19,35 +20,9 @@ if TYPE_CHECKING:
     from ducklake_lab.model.state import CatalogState
     from ducklake_lab.scan.changed_tables import ChangesAfter
     from ducklake_lab.session import Session
+    from ducklake_lab.session.part_changes import PartChanges
 
 Answer = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """An entry of a record; the id is None for one that no commit had made."""
-
-    kind: str
-    entry_id: int | None
-    schema: tuple[str, ...]
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """A state in the record of an output.
-
-    Attributes:
-        tables: the tables that were read.
-        definitions: the views and macros that were expanded.
-    """
-
-    lake: str
-    alias: str
-    snapshot: int
-    time: str
-    tables: tuple[Entry, ...]
-    definitions: tuple[Entry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +49,14 @@ def moved_on(sessions: Mapping[str, Session], given: object) -> list[Answer]:
 
     An answer has `known`: without it there is a `reason`, else the `alias`, the variable of the `session`, the `newest`
     snapshot, whether the recorded one has `expired`, and for each table its `state`: `same`, `ahead`, `renamed`, `dropped`,
-    `replaced` or `unknown`. `ahead` counts the snapshots that changed it; `at_least` says that others have expired.
+    `replaced` or `unknown`. `ahead` counts the snapshots that may have changed the part of it that was read; `at_least` says
+    that others have expired.
     `definitions` has states of views and macros, which are never ahead: another definition has another id.
 
     Raises:
         UsageError: the records have another form.
     """
-    records = _parsed(given)
+    records = parsed(given)
     attached, problems = _attached(sessions, records)
     found: list[Answer | None] = [None] * len(records)
     chosen: dict[int, list[int]] = {}
@@ -143,6 +119,7 @@ def _find(recorded: Recorded, attached: Sequence[_Attached]) -> int | str:
 
 def _answers(attached: _Attached, records: Sequence[Recorded]) -> list[Answer]:
     from ducklake_lab.scan.changed_tables import ChangesAfter, touched_tables
+    from ducklake_lab.session.part_changes import PartChanges
 
     lake, newest = attached.lake, attached.newest
     maybe: dict[int, set[int]] = {}
@@ -151,10 +128,13 @@ def _answers(attached: _Attached, records: Sequence[Recorded]) -> list[Answer]:
         for since in {recorded.snapshot for recorded in records}:
             if not changes.is_whole(since):
                 maybe[since] = touched_tables(lake, connection, since, newest)
-    return [_answer(attached, changes, recorded, maybe.get(recorded.snapshot)) for recorded in records]
+        parts = PartChanges(lake, connection, attached.state, changes)
+        return [_answer(attached, changes, parts, recorded, maybe.get(recorded.snapshot)) for recorded in records]
 
 
-def _answer(attached: _Attached, changes: ChangesAfter, recorded: Recorded, maybe: set[int] | None) -> Answer:
+def _answer(
+    attached: _Attached, changes: ChangesAfter, parts: PartChanges, recorded: Recorded, maybe: set[int] | None
+) -> Answer:
     """Compares one state; `maybe` are tables that expired snapshots may have changed, None without such snapshots."""
     since, expired = recorded.snapshot, recorded.snapshot not in attached.times
     tables = []
@@ -162,6 +142,8 @@ def _answer(attached: _Attached, changes: ChangesAfter, recorded: Recorded, mayb
         ahead = changes.count(entry.entry_id, since) if entry.entry_id is not None else 0
         is_proven = not expired and (maybe is None or entry.entry_id not in maybe)
         state, path, name = _state(attached.state, entry)
+        if entry.entry_id is not None and name is not None and not expired and maybe is None:
+            ahead = parts.count(entry.entry_id, since, entry.part)
         if state in ("same", "renamed") and ahead:
             state = "ahead"
         elif state == "same" and not is_proven:
@@ -213,36 +195,3 @@ def _place(state: CatalogState, entry: Entry) -> tuple[tuple[str, ...], str] | N
         found = entries.get(entry.entry_id)
         named = (found.schema_id, found.name) if found is not None else None
     return (state.schemas[named[0]].parts, named[1]) if named is not None else None
-
-
-def _parsed(given: object) -> list[Recorded]:
-    """Returns the records that a page sends; it has them from a notebook, which anybody may have written."""
-    try:
-        if not isinstance(given, list):
-            raise TypeError
-        return [
-            Recorded(
-                _of(str, one["lake"]),
-                _of(str, one["alias"]),
-                _of(int, one["snapshot"]),
-                _of(str, one["time"]),
-                tuple(_entry("table", entry) for entry in _of(list, one["tables"])),
-                tuple(_entry(_of(str, entry["kind"]), entry) for entry in _of(list, one.get("definitions", []))),
-            )
-            for one in given
-        ]
-    except (TypeError, KeyError, IndexError, AttributeError):
-        raise UsageError("The records of outputs have a form that this version does not know.") from None
-
-
-def _entry(kind: str, given: Mapping[str, object]) -> Entry:
-    if kind not in ("table", "view", "macro"):
-        raise TypeError
-    schema = tuple(_of(str, part) for part in _of(list, given["schema"]))
-    return Entry(kind, None if given["id"] is None else _of(int, given["id"]), schema, _of(str, given["name"]))
-
-
-def _of(kind: type[Any], value: object) -> Any:
-    if not isinstance(value, kind) or isinstance(value, bool) or (isinstance(value, int) and not 0 <= value < 1 << 62):
-        raise TypeError
-    return value

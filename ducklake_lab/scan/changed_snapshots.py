@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from ducklake_lab.model.changes import parse_changes, rewritten_tables
 from ducklake_lab.model.staged import SNAPSHOT_ID
 from ducklake_lab.scan.plan import ChangePlan, ScanFile
 
@@ -40,3 +41,21 @@ def next_known(found: set[int], known: Sequence[int]) -> set[int]:
     """Return the first known snapshot at or after each one."""
     places = {bisect_left(known, snapshot_id) for snapshot_id in found}
     return {known[place] for place in places if place < len(known)}
+
+
+def rewriting_and_changing(table_id: int, changes_made: Mapping[int, str]) -> set[int]:
+    """Return the snapshots that rewrote files of a table and changed its rows too, which a change feed leaves out.
+
+    Args:
+        changes_made: the changes of snapshots by their ids.
+    """
+    found = set()
+    for snapshot_id, text in changes_made.items():
+        if f":{table_id}" not in text:
+            continue
+        changes = [change for change in parse_changes(text) if change.value == table_id]
+        if rewritten_tables(changes) and any(
+            change.kind.startswith(("insert", "delete", "inlined_")) for change in changes
+        ):
+            found.add(snapshot_id)
+    return found

@@ -13,7 +13,7 @@ from ducklake_lab.catalog.reader import read_changes
 from ducklake_lab.model.changes import parse_changes
 
 #: Changes after which a table has the same rows and columns.
-_MAINTENANCE = frozenset(("inline_flush", "flushed_inlined", "compacted_table", "merge_adjacent", "rewrite_delete"))
+MAINTENANCE = frozenset(("inline_flush", "flushed_inlined", "compacted_table", "merge_adjacent", "rewrite_delete"))
 #: Rows that say which files, columns and keys a table has, and since when.
 _VERSIONED = (t.data_file, t.delete_file, t.table, t.column, t.partition_info, t.sort_info, t.column_tag)
 
@@ -26,12 +26,29 @@ class ChangesAfter:
         self._end = end
         self._snapshots = [number for number, changes in history if changes is not None]
         self._of_tables: dict[int, list[int]] = {}
+        self._kinds: dict[int, dict[int, set[str]]] = {}
+        self._texts = {number: changes or "" for number, changes in history}
         for number, changes in history:
             for change in parse_changes(changes):
-                if isinstance(change.value, int) and change.kind not in _MAINTENANCE:
+                if not isinstance(change.value, int):
+                    continue
+                self._kinds.setdefault(change.value, {}).setdefault(number, set()).add(change.kind)
+                if change.kind not in MAINTENANCE:
                     found = self._of_tables.setdefault(change.value, [])
                     if found[-1:] != [number]:
                         found.append(number)
+
+    def snapshots(self, since: int) -> list[int]:
+        """Return all snapshots after one, ascending."""
+        return self._snapshots[bisect_right(self._snapshots, since) :]
+
+    def kinds(self, table_id: int, since: int) -> dict[int, set[str]]:
+        """Return the kinds of changes of a table by snapshot, those that rewrote files included."""
+        return {number: kinds for number, kinds in self._kinds.get(table_id, {}).items() if number > since}
+
+    def texts(self, table_id: int, since: int) -> dict[int, str]:
+        """Return the changes of the snapshots of `kinds` as the catalog has them."""
+        return {number: self._texts[number] for number in self.kinds(table_id, since)}
 
     @property
     def tables(self) -> set[int]:

@@ -28,16 +28,15 @@ from ducklake_lab.errors import (
     UsageError,
 )
 from ducklake_lab.hooks import hook
-from ducklake_lab.model.changes import parse_changes, rewritten_tables
 from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.types import DataType, from_field
-from ducklake_lab.scan.changed_snapshots import changing_snapshots, next_known
-from ducklake_lab.scan.changes import plan_feed
+from ducklake_lab.scan.changed_snapshots import changing_snapshots, next_known, rewriting_and_changing
 from ducklake_lab.session.answers import check_reads, only_query
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.read_states import At
 from ducklake_lab.session.rows.join_pruning import condition_sql, paths_of
+from ducklake_lab.session.rows.matching_changes import changes_of
 from ducklake_lab.session.rows.named_rows import LakeTable
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.session.rows.sources import Sources
@@ -276,7 +275,8 @@ class AnswerHistory:
             if len(found) == len(ids):
                 break
             found |= self._changing_rows(read, first, ids, exactly=exactly)
-            found |= _rewriting_and_changing(read.table, later)
+            changed = {info.snapshot_id: info.changes_made for info in later}
+            found |= rewriting_and_changing(read.table.table_id, changed)
         return found
 
     def _changing_rows(self, read: Read, first: int, ids: Sequence[int], *, exactly: bool) -> set[int]:
@@ -284,7 +284,7 @@ class AnswerHistory:
         lake, table = self._lake, read.table
         with self._lakes.statement(), lake.connect() as connection:
             state = lake.state(connection, lake.snapshot(connection, ids[-1]))
-            plan = plan_feed(lake, connection, state, table, first + 1, ids[-1], read.predicate)
+            plan = changes_of(lake, connection, state, table, first, read.predicate)
         found = changing_snapshots(plan, ids)
         if read.predicate is None or len(found) <= _FEW or not exactly:
             return found
@@ -348,17 +348,3 @@ def _meaning(plan: QueryPlan) -> str:
     for number, name in enumerate(names):
         text = text.replace(name, f"named_{number}")
     return text
-
-
-def _rewriting_and_changing(table: Table, infos: Sequence[SnapshotInfo]) -> set[int]:
-    """Returns the snapshots that rewrote files of a table and changed its rows too, which a change feed leaves out."""
-    found = set()
-    for info in infos:
-        if f":{table.table_id}" not in info.changes_made:
-            continue
-        changes = [change for change in parse_changes(info.changes_made) if change.value == table.table_id]
-        if rewritten_tables(changes) and any(
-            change.kind.startswith(("insert", "delete", "inlined_")) for change in changes
-        ):
-            found.add(info.snapshot_id)
-    return found

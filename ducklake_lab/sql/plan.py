@@ -247,6 +247,7 @@ class QueryPlan:
         macros: names of the macros that `duckdb_sql` calls, by their parameters and body.
         written: the text of a source, by its view, and whether an alias was added to it.
         definitions: the stored views and macros that the query expands, each with the AT clause that it is read with.
+        is_as_written: `duckdb_sql` is the text of the query, with its stars; else it may be printed from a bound tree.
     """
 
     sources: tuple[Source, ...]
@@ -259,6 +260,7 @@ class QueryPlan:
     written: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
     macros: Mapping[str, str] = field(default_factory=dict)
     definitions: Sequence[tuple[StoredView | StoredMacro, At | None]] = ()
+    is_as_written: bool = False
 
     def named(self, column: str) -> str:
         """Returns a column's name with the texts of its sources, as DuckDB prints it."""

@@ -220,6 +220,131 @@ def test_records_of_anybody_do_no_harm(wheel_lab: Lab) -> None:
     close(page, window=True)
 
 
+def test_changes_that_leave_the_answer_alone_are_no_news(wheel_lab: Lab, screenshot: Screenshot) -> None:
+    path = wheel_lab.write(
+        "parts.ipynb",
+        [
+            LOAD,
+            "%ducklake connect ducklake:parts.ducklake",
+            "%%ducklake\nCREATE TABLE IF NOT EXISTS birds AS SELECT 'teal' AS name, 330 AS weight",
+            "%%ducklake\nSELECT name FROM birds WHERE weight < 500",
+            "%%ducklake\nSELECT count(*) AS n FROM birds",
+            "%%ducklake\nFROM birds",
+        ],
+    )
+    page = wheel_lab.open("parts.ipynb", whole=True)
+    page.set_viewport_size({"width": 1280, "height": 1000})
+    run_all(page)
+    commit(wheel_lab, "parts", "ALTER TABLE birds ADD COLUMN wings INTEGER DEFAULT 2")
+    expect(mark(page, 5).get_by_role("status")).to_have_text("birds is 1 snapshot ahead", timeout=5_000)
+    for index in (3, 4):
+        expect(mark(page, index)).to_have_count(0)
+    commit(wheel_lab, "parts", "INSERT INTO birds VALUES ('swan', 9800, 2)")
+    expect(mark(page, 4).get_by_role("status")).to_have_text("birds is 1 snapshot ahead", timeout=5_000)
+    expect(mark(page, 5).get_by_role("status")).to_have_text("birds is 2 snapshots ahead")
+    expect(mark(page, 3)).to_have_count(0)
+    first_paint(page, height=1000)
+    screenshot(page, "outputs-parts")
+    commit(wheel_lab, "parts", "INSERT INTO birds VALUES ('wren', 9, 2)")
+    expect(mark(page, 3).get_by_role("status")).to_have_text("birds is 1 snapshot ahead", timeout=5_000)
+    save(page)
+    # the record has ids, and no value that the cell does not show
+    *_, light, counted, all_of_it = records(path)
+    tables = [one[0]["reads"][0]["tables"][0] for one in (light, counted, all_of_it)]  # type: ignore[index]
+    assert [(table.get("columns"), "where" in table) for table in tables] == [
+        ([1, 2], True),
+        ([], False),
+        ("*", False),
+    ]
+    close(page, window=True)
+
+
+def test_cells_below_a_changed_variable_are_marked_and_run(wheel_lab: Lab, screenshot: Screenshot) -> None:
+    path = wheel_lab.write(
+        "variables.ipynb",
+        [
+            LOAD,
+            "%ducklake connect ducklake:variables.ducklake",
+            "light = 400",
+            "%%ducklake\nCREATE TABLE IF NOT EXISTS birds AS FROM (VALUES ('teal', 330), ('swan', 9800)) AS b(name, weight)",
+            "%%ducklake\nSELECT name FROM birds WHERE weight < :light",
+            "%%ducklake -o pandas heavy <<\nSELECT * FROM birds WHERE weight > :light",
+            "%%ducklake\nSELECT count(*) AS n FROM heavy",
+            "%%ducklake\nINSERT INTO birds SELECT 'wren', :light WHERE false",
+            "print('python')\n%ducklake SELECT :light AS again",
+            "light = light",
+        ],
+    )
+    page = wheel_lab.open("variables.ipynb", whole=True)
+    page.set_viewport_size({"width": 1280, "height": 1400})
+    run_all(page)
+    expect(page.locator(".jp-DuckLake-statusButton")).to_contain_text("snapshot 1")
+
+    def assign(value: int, cell: int = 2) -> None:
+        notebook = "window.jupyterapp.shell.currentWidget.content"
+        page.evaluate(f"{notebook}.widgets[{cell}].model.sharedModel.setSource('light = {value}')")
+        run_cell(page, cell)
+
+    assign(400)
+    page.wait_for_timeout(1500)
+    expect(page.locator(".jp-DuckLake-mark")).to_have_count(0)
+    assign(10_000)
+    for index in (4, 5, 7, 8):
+        expect(mark(page, index).get_by_role("status")).to_have_text("light has changed")
+    expect(mark(page, 6)).to_have_count(0)
+    buttons = ["Run Again", "Run 4 Below Changed Variables"]
+    expect(mark(page, 4).get_by_role("button")).to_have_text(buttons)
+    expect(mark(page, 7).get_by_role("button")).to_have_text(buttons[1:])
+    first_paint(page, height=1400)
+    assert serious(page, ".jp-DuckLake-mark") == []
+    screenshot(page, "outputs-variables")
+
+    mark(page, 5).get_by_role("button", name=buttons[1]).click()
+    expect(page.get_by_role("dialog")).to_contain_text("Run 3 cells below a changed variable?")
+    expect(page.get_by_role("dialog")).to_contain_text("1 cell holds Python, which runs as a whole.")
+    expect(page.get_by_role("dialog")).to_contain_text("1 cell writes too and is left out.")
+    screenshot(page, "outputs-variables-dialog")
+    page.get_by_role("button", name="Run 2 Without Python").click()
+    for index in (4, 5, 6):
+        expect(mark(page, index)).to_have_count(0)
+    # heavy was made anew, and so was what counts its rows
+    expect(page.locator(".jp-CodeCell").nth(6).locator(".jp-OutputArea-output")).to_contain_text("0")
+    expect(page.locator(".jp-CodeCell").nth(4).locator(".jp-OutputArea-output")).to_contain_text("swan")
+    for index in (7, 8):
+        expect(mark(page, index).get_by_role("status")).to_have_text("light has changed")
+
+    # by the command, and Python too where the user says so
+    assign(400)
+    for index in (7, 8):
+        expect(mark(page, index)).to_have_count(0)
+    assign(20_000)
+    expect(mark(page, 8)).to_be_visible()
+    page.evaluate("void window.jupyterapp.commands.execute('ducklake:run-changed')")
+    page.get_by_role("button", name="Run 3", exact=True).click()
+    for index in (4, 5, 6, 8):
+        expect(mark(page, index)).to_have_count(0)
+    expect(page.locator(".jp-CodeCell").nth(8).locator(".jp-OutputArea-output").last).to_contain_text("20000")
+    expect(mark(page, 7)).to_be_visible()
+
+    # a cell below changes nothing above it, and a page that is loaded again knows what the kernel knows
+    save(page)
+    page.reload()
+    expect(mark(page, 7).get_by_role("status")).to_have_text("light has changed", timeout=30_000)
+    assign(5, 9)
+    page.wait_for_timeout(1500)
+    expect(mark(page, 4)).to_have_count(0)
+    assign(6)
+    expect(mark(page, 4)).to_be_visible()
+    # values are in no notebook, and another kernel knows nothing of them
+    save(page)
+    metadata = json.dumps(records(path))
+    assert "light" not in metadata and "20000" not in metadata
+    page.evaluate("window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
+    expect(mark(page, 4)).to_have_text("as of snapshot 1")
+    expect(mark(page, 5)).to_have_count(0)
+    close(page, window=True)
+
+
 def records(path: Path) -> list[list[object]]:
     """The records that a saved notebook has, for each cell."""
     notebook = json.loads(path.read_text())

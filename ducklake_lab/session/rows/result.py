@@ -27,6 +27,7 @@ from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.session.rows.columns import ViewColumn
 from ducklake_lab.session.rows.lives import TableBehind
 from ducklake_lab.session.rows.polars_frame import polars_frame
+from ducklake_lab.session.rows.read_parts import Parts
 from ducklake_lab.session.rows.view import MAX_ROWS, MAX_SPARK_ROWS, RowsView
 from ducklake_lab.sql.spark.stability import differs_by_run
 from ducklake_lab.sql.types import type_or_none
@@ -110,6 +111,7 @@ class Result:
         is_query: whether the rows come from a query.
         limit: rows shown in a notebook; None for the default.
         find_table: finds the table of which each row of this result is one; None for other rows.
+        find_parts: returns the parts of tables that the query confines itself to; see `read_parts`.
         text: the query as written; "" for other statements, and for a query run `at` a snapshot.
         grid: display in notebooks: a grid that first looks like a table (`quiet`), a grid with filters and
             profiles (`open`), or a table (`none`); None follows `%config DuckLakeMagics.grid`.
@@ -145,6 +147,7 @@ class Result:
         self.limit: int | None = None
         self.text = ""
         self.find_table: Callable[[Result], TableBehind | None] = lambda _: None
+        self.find_parts: Callable[[], Parts] = dict
         self.grid: Literal["quiet", "open", "none"] | None = None
         self.outcomes: Sequence[Outcome] = ()
         self.columns: list[str] = list(rows.names) if rows is not None else []

@@ -35,6 +35,7 @@ from ducklake_lab.session.rows.join_pruning import implied
 from ducklake_lab.session.rows.keyed_rows import key_query, small_side
 from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable, MetadataTable, SystemListing
 from ducklake_lab.session.rows.own_rows import table_behind
+from ducklake_lab.session.rows.read_parts import read_parts
 from ducklake_lab.session.rows.resolver import NameResolver, plan_or_leave
 from ducklake_lab.session.rows.result import Result, RunInfo
 from ducklake_lab.session.rows.table_scans import TableScans
@@ -101,6 +102,7 @@ class Sources:
         source = self.acting(query, plan)
         if source is None:
             result = self.run(plan)
+            result.find_parts = partial(read_parts, query, plan)
             if len(plan.sources) == 1 and isinstance(table := plan.sources[0].rows, LakeTable):
                 state = self.state(table)
                 if not self._lakes.reads.is_uncommitted(state):

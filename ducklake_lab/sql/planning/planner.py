@@ -153,6 +153,7 @@ def finish(
         digest=digest_of(tree, binder.sources),
         types=tuple(kind.sql() for kind in types) if types is not None else None,
         definitions=binder.definitions,
+        is_as_written=text is not None,
     )
 
 

@@ -24,4 +24,5 @@ export namespace CommandIDs {
   export const forget = 'ducklake:recent-forget';
   export const copy = 'ducklake:copy-name';
   export const runStale = 'ducklake:run-stale';
+  export const runChanged = 'ducklake:run-changed';
 }

@@ -196,7 +196,14 @@ const outputs: JupyterFrontEndPlugin<void> = {
       isEnabled: () => !!current()?.stale.length,
       execute: () => current()?.runStale()
     });
+    app.commands.addCommand(CommandIDs.runChanged, {
+      label: trans.__('Run Those Below a Changed Variable'),
+      caption: trans.__('Run the cells of SQL that read variables which have changed above them since'),
+      isEnabled: () => !!current()?.changed.length,
+      execute: () => current()?.runChanged()
+    });
     palette?.addItem({ command: CommandIDs.runStale, category: CATEGORY });
+    palette?.addItem({ command: CommandIDs.runChanged, category: CATEGORY });
     void settings?.load(outputs.id).then(loaded => {
       const apply = () => {
         isOn = loaded.composite.marks !== false;

@@ -2,11 +2,11 @@
 
 import { ISessionContext } from '@jupyterlab/apputils';
 import { Kernel, KernelMessage } from '@jupyterlab/services';
-import { JSONObject, UUID } from '@lumino/coreutils';
+import { JSONExt, JSONObject, UUID } from '@lumino/coreutils';
 import { IDisposable } from '@lumino/disposable';
 import { ISignal, Signal } from '@lumino/signaling';
 
-import { ILake, IQuestions, IRunning, PROTOCOL, TARGET } from './protocol';
+import { IChangedCells, ILake, IQuestions, IRunning, PROTOCOL, TARGET } from './protocol';
 
 /** State of the link: no kernel, one that is starting, one without the extension, or one that answers. */
 export type LinkState = 'no-kernel' | 'starting' | 'not-loaded' | 'outdated' | 'ready';
@@ -62,6 +62,16 @@ export class KernelLink implements IDisposable {
     return this._changed;
   }
 
+  /** The cells that read other values of variables than there are now. */
+  get changedCells(): IChangedCells {
+    return this._changedCells;
+  }
+
+  /** Emitted when `changedCells` has changed. */
+  get cellsChanged(): ISignal<this, void> {
+    return this._cellsChanged;
+  }
+
   /** The statement that runs; null where none does, or it is done within a blink. */
   get running(): IRunning | null {
     return this._running;
@@ -110,7 +120,9 @@ export class KernelLink implements IDisposable {
       }
       return;
     }
-    const text = JSON.stringify(answer);
+    const { changed_cells, ...rest } = answer;
+    const text = JSON.stringify(rest);
+    this._readAgain(changed_cells ?? {});
     if (force || text !== this._known || answer.lakes.some(lake => lake.in_transaction)) {
       this._known = text;
       this._lakes = answer.lakes;
@@ -267,6 +279,7 @@ export class KernelLink implements IDisposable {
     this._lakes = [];
     this._connections = [];
     this._connectionsError = '';
+    this._readAgain({});
     const pending = [...this._pending.values()];
     this._pending.clear();
     for (const { reject, timer } of pending) {
@@ -276,6 +289,13 @@ export class KernelLink implements IDisposable {
     const waiting = this._waiting;
     this._waiting = [];
     waiting.forEach(go => go());
+  }
+
+  private _readAgain(cells: IChangedCells): void {
+    if (!JSONExt.deepEqual(cells as any, this._changedCells as any)) {
+      this._changedCells = cells;
+      this._cellsChanged.emit();
+    }
   }
 
   private _set(state: LinkState): void {
@@ -298,6 +318,8 @@ export class KernelLink implements IDisposable {
   private _pending = new Map<string, IPending>();
   private _waiting: (() => void)[] = [];
   private _changed = new Signal<this, void>(this);
+  private _changedCells: IChangedCells = {};
+  private _cellsChanged = new Signal<this, void>(this);
   private _progressed = new Signal<this, void>(this);
   private _disposed = false;
 }

@@ -1,6 +1,5 @@
-/** Marks outputs whose tables have moved on, in one notebook. */
+/** Marks outputs whose tables have moved on, or whose variables have changed, in one notebook. */
 
-import { Dialog, Notification, showDialog } from '@jupyterlab/apputils';
 import { CodeCell } from '@jupyterlab/cells';
 import { NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
 import { TranslationBundle } from '@jupyterlab/translation';
@@ -11,9 +10,11 @@ import { PanelLayout } from '@lumino/widgets';
 import { ICell, insertCell } from './cells';
 import { KernelLink } from './link';
 import { IMark, IMarkButton, MarkLine } from './mark';
-import { asOf, compared, isOneMagic } from './moved';
+import { asOf, compared } from './moved';
+import { readable } from './names';
 import { IMovedOn } from './protocol';
 import { IRecord, IRecorded, keyOf, recordsOf, stateOf } from './recorded';
+import { allowed, changedAbove, IAgain, IChanged, runBelow } from './rerun';
 
 /** Milliseconds that changes of outputs are gathered for. */
 const CALM = 100;
@@ -22,8 +23,7 @@ const WATCH = 60;
 const AGAIN = 40;
 
 /** A cell whose outputs show tables that have moved on. */
-interface IStale {
-  cell: CodeCell;
+interface IStale extends IAgain {
   records: IRecord[];
   texts: string[];
   diffs: ICell[];
@@ -35,6 +35,7 @@ export class Marks implements IDisposable {
     this._link = link;
     this._trans = trans;
     link.changed.connect(this._onLakes, this);
+    link.cellsChanged.connect(this._later, this);
     panel.content.modelChanged.connect(this._follow, this);
     document.addEventListener('visibilitychange', this._onVisibility);
     panel.disposed.connect(() => this.dispose());
@@ -58,6 +59,13 @@ export class Marks implements IDisposable {
   /** The stale cells, from the top. */
   get stale(): CodeCell[] {
     return this._stale.map(one => one.cell);
+  }
+
+  /** The cells below variables that have changed since they ran, from the top. */
+  get changed(): readonly IChanged[] {
+    return this._isOn && this._link.state === 'ready'
+      ? changedAbove(this._panel.content.widgets, this._link.changedCells)
+      : [];
   }
 
   get isDisposed(): boolean {
@@ -101,44 +109,33 @@ export class Marks implements IDisposable {
 
   /** Runs stale cells again: all, or those from one on. Asks before it runs more than magics that read. */
   async runStale(from: CodeCell | null = null): Promise<void> {
-    const trans = this._trans;
     const start = from ? this._stale.findIndex(one => one.cell === from) : 0;
-    const chosen = this._stale.slice(Math.max(start, 0));
-    const others = chosen.filter(({ records }) => !records.some(record => record.wrote));
-    const magics = others.filter(({ cell }) => isOneMagic(cell));
-    const [writes, python] = [chosen.length - others.length, others.length - magics.length];
-    const left = writes
-      ? trans._n('%1 cell writes too and is left out.', '%1 cells write too and are left out.', writes)
-      : '';
-    let run = magics;
-    if (python) {
-      const body = trans._n(
-        '%1 cell holds Python, which runs as a whole.',
-        '%1 cells hold Python, which runs as a whole.',
-        python
-      );
-      const all = Dialog.okButton({ label: trans.__('Run %1', others.length) });
-      const some = Dialog.createButton({ label: trans.__('Run %1 Without Python', magics.length) });
-      const { button } = await showDialog({
-        title: trans._n('Run %1 stale cell?', 'Run %1 stale cells?', others.length),
-        body: `${body} ${left}`.trim(),
-        buttons: [Dialog.cancelButton(), ...(magics.length ? [some] : []), all],
-        defaultButton: magics.length ? 1 : 0
-      });
-      if (!button.accept) {
-        return;
-      }
-      run = button.label === all.label ? others : magics;
-    } else if (left) {
-      Notification.info(trans.__('DuckLake: %1', left), { autoClose: 8000 });
-    }
-    await this._run(run.map(one => one.cell));
+    const title = (count: number) => this._trans._n('Run %1 stale cell?', 'Run %1 stale cells?', count);
+    await this._run((await allowed(this._stale.slice(Math.max(start, 0)), title, this._trans)) ?? []);
   }
 
-  private async _run(cells: CodeCell[]): Promise<void> {
-    if (cells.length) {
-      await NotebookActions.runCells(this._panel.content, cells, this._panel.sessionContext);
+  /** Runs the cells below variables that have changed, with the same question. */
+  async runChanged(): Promise<void> {
+    const title = (count: number) =>
+      this._trans._n('Run %1 cell below a changed variable?', 'Run %1 cells below a changed variable?', count);
+    const chosen = await allowed(this.changed, title, this._trans);
+    const changed = async () => {
+      await this._link.refresh();
+      return [...this.changed];
+    };
+    const { widgets } = this._panel.content;
+    if (chosen?.length) {
+      await runBelow(
+        chosen,
+        changed,
+        cell => this._run([cell]),
+        cell => widgets.indexOf(cell)
+      );
     }
+  }
+
+  private async _run(cells: CodeCell[]): Promise<boolean> {
+    return !cells.length || NotebookActions.runCells(this._panel.content, cells, this._panel.sessionContext);
   }
 
   private _wantsToListen(): boolean {
@@ -281,24 +278,33 @@ export class Marks implements IDisposable {
       }
       const { texts, diffs, unknown } = compared(records, this._answers, this._link.lakes, trans);
       if (texts.length) {
-        stale.push({ cell, records, texts, diffs });
+        stale.push({ cell, records, texts, diffs, wrote: records.some(record => record.wrote) });
       } else if (unknown.length) {
         quiet.set(cell, asOf(unknown, this._answers, trans));
       }
     }
     this._stale = stale;
+    const changed = this.changed;
     for (const cell of [...this._lines.keys()].filter(one => one.isDisposed)) {
       this._lines.delete(cell);
     }
     for (const cell of cells.keys()) {
+      const of = changed.find(one => one.cell === cell);
       const at = stale.findIndex(one => one.cell === cell);
-      this._put(cell, at >= 0 ? this._moved(stale, at) : (quiet.get(cell) ?? null));
+      this._put(cell, at >= 0 || of ? this._moved(cell, stale, at, changed, of) : (quiet.get(cell) ?? null));
     }
   }
 
-  private _moved(stale: IStale[], at: number): IMark {
+  /** The line of a cell that is one of the stale ones, or read a variable that has changed. */
+  private _moved(
+    cell: CodeCell,
+    stale: readonly IStale[],
+    at: number,
+    changed: readonly IChanged[],
+    of: IChanged | undefined
+  ): IMark {
     const trans = this._trans;
-    const { cell, records, texts, diffs } = stale[at];
+    const { records, texts, diffs } = stale[at] ?? { records: [], texts: [], diffs: [] };
     const buttons: IMarkButton[] = [];
     if (diffs.length) {
       buttons.push({
@@ -307,14 +313,21 @@ export class Marks implements IDisposable {
         act: () => void this._showDiff(cell, diffs)
       });
     }
-    if (!records.some(record => record.wrote)) {
+    if (!stale[at]?.wrote && !of?.wrote) {
       buttons.push({
         label: trans.__('Run Again'),
         title: trans.__('Run this cell'),
         act: () => void this._run([cell])
       });
     }
-    if (stale.length > 1) {
+    if (of && changed.length > 1) {
+      buttons.push({
+        label: trans.__('Run %1 Below Changed Variables', changed.length),
+        title: trans.__('Run all cells that read variables which have changed above them since, from the top'),
+        act: () => void this.runChanged()
+      });
+    }
+    if (at >= 0 && stale.length > 1) {
       buttons.push({
         label: trans.__('Run All %1 Stale', stale.length),
         title: trans.__('Run all cells whose tables have moved on, from the top'),
@@ -328,14 +341,11 @@ export class Marks implements IDisposable {
         act: () => void this.runStale(cell)
       });
     }
+    const reads = records.flatMap(record => record.reads);
     return {
       moved: true,
-      text: texts.join(' · '),
-      title: asOf(
-        records.flatMap(r => r.reads),
-        this._answers,
-        trans
-      ).text,
+      text: [...(of?.variables ?? []).map(name => trans.__('%1 has changed', readable(name))), ...texts].join(' · '),
+      title: reads.length ? asOf(reads, this._answers, trans).text : '',
       buttons
     };
   }

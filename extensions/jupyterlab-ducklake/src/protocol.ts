@@ -130,9 +130,22 @@ export type IMovedOn =
       definitions: { state: IMovedTable['state'] }[];
     };
 
+/** Cells that read other values of variables than there are now, by their ids. */
+export interface IChangedCells {
+  [id: string]: {
+    /** By the name of a variable: the id of the cell after which it had its value of now. */
+    variables: { [name: string]: string };
+    /** Its SQL may have changed something. */
+    wrote: boolean;
+  };
+}
+
 /** Each question with its arguments and its answer. */
 export interface IQuestions {
-  lakes: { given: JSONObject; answer: { lakes: ILake[]; connections: string[]; connections_error?: string } };
+  lakes: {
+    given: JSONObject;
+    answer: { lakes: ILake[]; connections: string[]; connections_error?: string; changed_cells: IChangedCells };
+  };
   tree: { given: { alias: string; session: string }; answer: { snapshot: number; schemas: ISchema[] } };
   snapshots: { given: { alias: string; session: string; limit: number }; answer: { snapshots: ISnapshot[] } };
   files: {

@@ -5,16 +5,24 @@
  */
 
 import { CodeCell } from '@jupyterlab/cells';
+import { ReadonlyJSONObject, ReadonlyJSONValue } from '@lumino/coreutils';
 
 const KEY = 'ducklake';
 const FORM = 1;
 const KINDS = ['view', 'macro'];
+/** Keys that say which part of a table was read. */
+const PARTS = ['columns', 'names', 'where', 'by_place'];
 
 export interface IRecordedTable {
   schema: string[];
   name: string;
   /** Null for a table that no commit had made. */
   id: number | null;
+  /** What was read of it, for the kernel, which alone knows the forms; left out where it is all. */
+  columns?: ReadonlyJSONValue;
+  names?: ReadonlyJSONValue;
+  where?: ReadonlyJSONValue;
+  by_place?: ReadonlyJSONValue;
 }
 
 /** A view or macro that was expanded. */
@@ -78,13 +86,22 @@ function read(value: any): IRecord | null {
       alias: one.alias,
       snapshot: one.snapshot,
       time: one.time,
-      tables: one.tables.map(({ schema, name, id }: any) => ({ schema, name, id })),
+      tables: one.tables.map((table: any) => ({
+        schema: table.schema,
+        name: table.name,
+        id: table.id,
+        ...partOf(table)
+      })),
       definitions: (one.definitions ?? []).map(({ kind, schema, name, id }: any) => ({ kind, schema, name, id })),
       fixed: one.fixed === true,
       uncommitted: one.uncommitted === true
     })),
     wrote: value.wrote === true
   };
+}
+
+function partOf(table: any): ReadonlyJSONObject {
+  return Object.fromEntries(PARTS.filter(key => table[key] !== undefined).map(key => [key, table[key]]));
 }
 
 function isRead(one: any): boolean {

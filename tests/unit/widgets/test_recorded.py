@@ -65,7 +65,9 @@ def test_a_result_names_its_lake_and_tables(session: dl.Session) -> None:
         "process",
     )
     assert state["lake"] == session.state().schemas[0].uuid
-    assert state["tables"] == [{"schema": ["main"], "name": "birds", "id": entry.table_id, "uuid": entry.uuid}]
+    assert state["tables"] == [
+        {"schema": ["main"], "name": "birds", "id": entry.table_id, "uuid": entry.uuid, "columns": "*"}
+    ]
     assert (state["alias"], state["snapshot"]) == ("lake", 5)
     assert "wrote" not in found
 
