@@ -12,8 +12,8 @@ from ducklake_lab.plots.sources import DiffSource
 from ducklake_lab.widgets import diff_rows, values
 from ducklake_lab.widgets.html import DOT, NONE, cell, clip, counted, escape, heading, scroll, table
 
-#: Most characters of a name, and of one value of a key.
-_NAME, _VALUE = 40, 64
+#: Most characters of a name, of one value, and of a whole key.
+_NAME, _VALUE, _KEY = 40, 64, 160
 #: Least width of a bar, in percent.
 _THIN = 0.6
 _KINDS: dict[RowKind, ChangeKind] = {"inserted": "insert", "deleted": "delete", "updated": "update"}
@@ -36,7 +36,7 @@ def section(diff: DiffSource) -> str:
     columns = diff.group_steps
     if not columns:
         return ""
-    by = DOT.join(clip(name, _NAME) for name in diff.key)
+    by = clip(DOT.join(clip(name, _NAME) for name in diff.key), _KEY)
     states = f"snapshot {diff.start.snapshot_id} → {diff.end.snapshot_id if diff.end is not None else ''}"
     heads = (heading(by), heading("change", right=True), heading(""), heading(states))
     note = "later minus earlier"
@@ -71,7 +71,8 @@ def _chart(column: ColumnSteps, heads: Sequence[str]) -> str:
 
 def _row(group: GroupStep, end: float, zero: float) -> str:
     """Returns a group with its bar, which reaches from the place of zero to its end; both are shares of the width."""
-    names = DOT.join(clip(label(None if value is None else values.text(value)), _VALUE) for value in group.key)
+    texts = (label(None if value is None else values.text(value)) for value in group.key)
+    names = clip(DOT.join(clip(text, _VALUE) for text in texts), _KEY)
     told = _told(group)
     step = "" if group.step is None else diff_rows.signed(group.step)
     whole = f"{names}: {told} ({step})" if step else f"{names}: {told}"
@@ -87,11 +88,10 @@ def _row(group: GroupStep, end: float, zero: float) -> str:
 
 def _told(group: GroupStep) -> str:
     """Returns the values before and after in words."""
+    before, after = (clip(values.text(value), _VALUE) for value in (group.before, group.after))
     if group.kind == "inserted":
-        return f"came with {values.text(group.after)}"
-    if group.kind == "deleted":
-        return f"went with {values.text(group.before)}"
-    return f"{values.text(group.before)} → {values.text(group.after)}"
+        return f"came with {after}"
+    return f"went with {before}" if group.kind == "deleted" else f"{before} → {after}"
 
 
 def _bar(group: GroupStep, end: float, zero: float, color: str) -> str:
