@@ -20,7 +20,8 @@ _KINDS: dict[RowKind, ChangeKind] = {"inserted": "insert", "deleted": "delete", 
 
 STYLE = """
 .dlk .dlk-gs{container-type:inline-size}
-.dlk .dlk-gs .dlk-scroll{max-height:none;max-width:820px;border-bottom:0}
+.dlk .dlk-gs .dlk-scroll{max-height:none;border-bottom:0}
+.dlk.dlk.dlk .dlk-gs table{width:min(820px,100cqi)}
 .dlk.dlk.dlk .dlk-gs tbody td{padding-top:0;padding-bottom:0;border-bottom:0;vertical-align:middle;height:25px}
 .dlk.dlk.dlk .dlk-gs td:is(:first-child,:last-child){max-width:17em;overflow:hidden;text-overflow:ellipsis}
 .dlk.dlk.dlk .dlk-gs .dlk-gs-bar{width:100%;min-width:90px}
@@ -66,7 +67,7 @@ def _chart(column: ColumnSteps, heads: Sequence[str]) -> str:
         for group, length in zip(column.groups, lengths, strict=True)
     )
     more = f'<div class="dlk-foot">{counted(column.more, "more group")} changed</div>' if column.more else ""
-    return scroll(table(heads, rows), f"Change of {clip(column.column, _NAME)}", fill=True) + more
+    return scroll(table(heads, rows), f"Change of {clip(column.column, _NAME)}") + more
 
 
 def _row(group: GroupStep, end: float, zero: float) -> str:
