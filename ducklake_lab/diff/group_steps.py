@@ -76,7 +76,7 @@ def _largest(changed: ChangedRows, keys: Sequence[int], place: int) -> tuple[Gro
     )
     rows = zip(*texts_to_show(found, changed.time_zone), strict=True)
     return tuple(
-        GroupStep(rid, change, tuple(values), before, after, step, share)  # type: ignore[arg-type]
+        GroupStep(rid, change, tuple(values), before, after, step, share)
         for rid, change, *values, before, after, step, share in rows
     )
 

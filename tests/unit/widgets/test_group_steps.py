@@ -59,7 +59,7 @@ def bars(html: str) -> list[tuple[float, float, float] | None]:
     return found
 
 
-def test_groups_are_told_apart_beside_their_bars() -> None:
+def test_groups_differ_by_kind_beside_their_bars() -> None:
     html = drawn(N)
     assert "<h4>Change of n by carrier · month <small>later minus earlier</small></h4>" in html
     assert rows(html) == [
@@ -86,7 +86,7 @@ def test_several_numbers_are_folded_but_for_the_first() -> None:
         (" open", "n <small>in 16 groups</small>"),
         ("", "late &lt;i&gt; <small>in 3 groups</small>"),
     ]
-    # an infinite step is told from the longest finite one
+    # an infinite step looks other than the longest finite one
     _, late = html.split("<details>")
     assert bars(late) == [(50, 0, 50), (50, 50, 100), None]
     assert [cells[1] for cells in rows(late)] == ["−inf", "+0.25", "NaN"]
