@@ -25,7 +25,7 @@ STYLE = """
 .dlk.dlk.dlk .dlk-gs tbody td{padding-top:0;padding-bottom:0;border-bottom:0;vertical-align:middle;height:25px}
 .dlk.dlk.dlk .dlk-gs td:is(:first-child,:last-child){max-width:17em;overflow:hidden;text-overflow:ellipsis}
 .dlk.dlk.dlk .dlk-gs .dlk-gs-bar{width:100%;min-width:90px}
-.dlk.dlk.dlk .dlk-gs tr:focus-within td{background:var(--dlk-tint);white-space:normal;overflow-wrap:anywhere}
+.dlk.dlk.dlk .dlk-gs tr:focus-within td{background:var(--dlk-tint);white-space:normal;overflow-wrap:break-word}
 .dlk .dlk-gs details{margin:2px 0}
 @container (max-width:640px){.dlk.dlk.dlk .dlk-gs td:first-child{max-width:10.5em}
 .dlk.dlk.dlk .dlk-gs td:last-child{max-width:14em}.dlk.dlk.dlk .dlk-gs .dlk-gs-bar{min-width:60px}}
