@@ -93,7 +93,9 @@ def _size(kind: DataType) -> str:
     """SQL of the distance from `old` to `new`; NULL where it has no length."""
     if kind.name in FLOATS:
         size = "abs(CAST(new AS DOUBLE) - CAST(old AS DOUBLE))"
-        between = f"least({size}, {sys.float_info.max!r}::DOUBLE)"  # numbers that are farther apart are finite all the same
+        between = (
+            f"least({size}, {sys.float_info.max!r}::DOUBLE)"  # numbers that are farther apart are finite all the same
+        )
         return f"CASE WHEN isfinite(old) AND isfinite(new) THEN {between} WHEN NOT isnan({size}) THEN {size} END"
     if kind.name == "uint128":
         return "CASE WHEN new < old THEN old - new ELSE new - old END"
