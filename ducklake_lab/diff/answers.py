@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ducklake_lab.diff.model import ColumnChange, RowChange, RowChoice
+from ducklake_lab.diff.group_steps import group_steps
+from ducklake_lab.diff.model import ColumnChange, ColumnSteps, GroupStep, RowChange, RowChoice
 from ducklake_lab.diff.row_diff import RowDiff, in_json
 from ducklake_lab.diff.rows import ChangedRows
 from ducklake_lab.duckdb.casting import has_part
@@ -63,10 +66,19 @@ class AnswerDiff(RowDiff):
         key: the columns by which rows were paired, given or found; ().
         groups: what the query groups; None where its rows stand for no groups.
         ask: returns the diff of another query's answers at the same snapshots, paired by a key.
+        is_behind: the rows are those behind a row of another answer.
     """
 
     groups: GroupRows | None = None
     ask: Callable[[str, Sequence[str]], AnswerDiff] | None = None
+    is_behind: bool = False
+
+    @cached_property
+    def group_steps(self) -> tuple[ColumnSteps, ...]:
+        if not self.key or self.is_behind:
+            return ()
+        added = {change.column_id for change in self.schema if change.kind == "added"}
+        return group_steps(self._changed, self._counts, self.key, added)
 
     @property
     def has_sources(self) -> bool:
@@ -74,7 +86,7 @@ class AnswerDiff(RowDiff):
         retyped = {change.column_id for change in self.schema if change.kind != "added"}
         return self.ask is not None and self.groups is not None and not retyped & set(self.groups.keys)
 
-    def sources(self, row: RowChange) -> AnswerDiff:
+    def sources(self, row: RowChange | GroupStep) -> AnswerDiff:
         """Returns the diff of the group of rows behind a changed row, at the same two snapshots.
 
         Rows of a table are paired by row id. One that went to another group is deleted here, and inserted there.
@@ -87,21 +99,23 @@ class AnswerDiff(RowDiff):
             raise UnsupportedFeatureError(
                 "The rows behind a row are those of a group; ask SELECT … GROUP BY with the columns that it groups by."
             )
-        found = self._groups_of(row, self.groups)
+        values = self._groups_of(row.row_id, self.groups)
+        found = None
         if self.groups.has_ids:
-            try:
-                return self.ask(self.groups.text(found, ids=True), ["rowid"])
-            except (BindError, EntryNotFoundError, UsageError):
-                pass  # a view has no row ids
-        return self.ask(self.groups.text(found, ids=False), ())
+            with suppress(BindError, EntryNotFoundError, UsageError):  # a view has no row ids
+                found = self.ask(self.groups.text(values, ids=True), ["rowid"])
+        if found is None:
+            found = self.ask(self.groups.text(values, ids=False), ())
+        found.is_behind = True
+        return found
 
-    def _groups_of(self, row: RowChange, groups: GroupRows) -> list[tuple[str, ...]]:
-        """Returns the values of the keys before and after, as SQL."""
+    def _groups_of(self, row_id: int, groups: GroupRows) -> list[tuple[str, ...]]:
+        """Returns the values of a row's keys before and after, as SQL."""
         places = list(groups.keys)
         kinds = [self._changed.columns[place].data_type for place in places]
         found: list[tuple[str, ...]] = []
         for side in self._changed.tables["removed"], self._changed.tables["added"]:
-            own = side.filter(pc.equal(side.column("rid"), row.row_id)).select([f"c{place}" for place in places])
+            own = side.filter(pc.equal(side.column("rid"), row_id)).select([f"c{place}" for place in places])
             for values in literals(own, kinds):
                 typed = (f"CAST({value} AS {kind.sql()})" for value, kind in zip(values, kinds, strict=True))
                 found.append(tuple(typed))

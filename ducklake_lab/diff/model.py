@@ -143,6 +143,43 @@ class RowChange:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupStep:
+    """Change of one number of a group between two answers; values as rows show them.
+
+    Attributes:
+        row_id: that of the group's changed row.
+        key: values of the columns by which rows were paired.
+        before: None for NULL, and for a group that came.
+        after: None for NULL, and for a group that went.
+        step: later value minus earlier one, with all digits of an integer or decimal; a group that came counts from 0,
+            and one that went to 0. None where no number says it.
+        share: the step divided by the largest finite one of its column, -1.0 to 1.0; infinite for an infinite step, None
+            where it has no length.
+    """
+
+    row_id: int
+    kind: RowKind
+    key: tuple[object, ...]
+    before: object
+    after: object
+    step: object
+    share: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSteps:
+    """Changes of a numeric column by group, the largest steps first.
+
+    Attributes:
+        more: changed groups that are not listed.
+    """
+
+    column: str
+    groups: tuple[GroupStep, ...]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
 class RowChoice:
     """Choice of changed rows, and their order.
 

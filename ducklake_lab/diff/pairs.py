@@ -17,7 +17,7 @@ from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
-from ducklake_lab.model.types import INTEGERS, DataType
+from ducklake_lab.model.types import FLOATS, INTEGERS, DataType
 
 #: A sample takes some of this many parts.
 _PARTS = 1_000_000
@@ -91,6 +91,9 @@ def step_sql(old: str, new: str, kind: DataType) -> str:
     """SQL that gives the later of two numbers minus the earlier one; NULL where no value of the type says it."""
     if kind.name in INTEGERS:
         old, new = f"CAST({old} AS HUGEINT)", f"CAST({new} AS HUGEINT)"
+    if kind.name in FLOATS:
+        far = f"isfinite({old}) AND isfinite({new}) AND isinf({new} - {old})"
+        return f"CASE WHEN {far} THEN NULL ELSE {new} - {old} END"
     return f"TRY({new} - {old})"
 
 

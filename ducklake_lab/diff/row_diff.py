@@ -17,6 +17,7 @@ from ducklake_lab.diff import distributions, segments
 from ducklake_lab.diff.model import (
     ColumnChange,
     ColumnDiff,
+    ColumnSteps,
     DiffSummary,
     FileDiff,
     Pattern,
@@ -93,6 +94,11 @@ class RowDiff(ABC):
     def patterns(self) -> tuple[Pattern, ...]:
         """Conditions that most of the changed rows share."""
         return tuple(segments.patterns(self._changed, self._counts))
+
+    @cached_property
+    def group_steps(self) -> tuple[ColumnSteps, ...]:
+        """Largest changes of numbers by group; () unless rows of two answers are paired by a key."""
+        return ()
 
     @property
     def sampled(self) -> int | None:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from ducklake_lab.diff.model import ColumnChange, ColumnDiff, DiffSummary, FileDiff, Pattern, RowChange, RowChoice
+from ducklake_lab.diff.model import (
+    ColumnChange,
+    ColumnDiff,
+    ColumnSteps,
+    DiffSummary,
+    FileDiff,
+    Pattern,
+    RowChange,
+    RowChoice,
+)
 from ducklake_lab.model.entries import SnapshotInfo
 from ducklake_lab.model.history import HistoryEntry
 
@@ -32,6 +41,8 @@ class DiffSource(Protocol):
     def files(self) -> FileDiff | None: ...
     @property
     def patterns(self) -> Sequence[Pattern]: ...
+    @property
+    def group_steps(self) -> Sequence[ColumnSteps]: ...
     @property
     def history(self) -> Sequence[HistoryEntry]: ...
     @property

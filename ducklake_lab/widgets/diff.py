@@ -10,7 +10,7 @@ from ducklake_lab.model.entries import SnapshotInfo
 from ducklake_lab.model.history import HistoryEntry
 from ducklake_lab.model.labels import KIND_COLORS
 from ducklake_lab.plots.sources import DiffSource
-from ducklake_lab.widgets import charts, diff_rows, timeline
+from ducklake_lab.widgets import charts, diff_rows, group_steps, timeline
 from ducklake_lab.widgets.html import (
     DOT,
     KIND_LABELS,
@@ -62,12 +62,13 @@ def render(diff: DiffSource) -> str:
         _schema(diff.schema),
         _columns(diff.columns, diff.summary),
         _patterns(diff.patterns),
+        group_steps.section(diff),
         diff_rows.section(diff),
         _histograms(diff.columns),
         _files(diff.files),
         _history(diff.history),
     )
-    return view("".join(parts), style=_STYLE + diff_rows.STYLE, label=f"Diff of {diff.table}")
+    return view("".join(parts), style=_STYLE + group_steps.STYLE + diff_rows.STYLE, label=f"Diff of {diff.table}")
 
 
 def document(diff: DiffSource) -> str:

@@ -105,10 +105,13 @@ class DiffBrowser(Mounted):
         return life_of_change(self.diff, row, column, is_open=self.diff.end is None)
 
     def answer_sources(self, content: dict[str, Any]) -> dict[str, Any]:
-        """Returns the static diff of the rows behind a row of an answer."""
+        """Returns the static diff of the rows behind a row of an answer, or behind a bar of a chart."""
         assert isinstance(self.diff, AnswerDiff)
-        (row,) = self.diff.page(1, int(content["row"]), self._choice, as_shown=True)
-        found = self.diff.sources(row)
+        if "bar" in content:
+            found = self.diff.sources(self.diff.group_steps[int(content["chart"])].groups[int(content["bar"])])
+        else:
+            (row,) = self.diff.page(1, int(content["row"]), self._choice, as_shown=True)
+            found = self.diff.sources(row)
         summary = found.summary
         states = f"at snapshots {found.start.snapshot_id} and {found.end.snapshot_id if found.end else ''}"
         if not summary.changed:

@@ -135,12 +135,17 @@ def chosen_names(
     return [*first, *(others if whole_rows else others[:_CONTEXT])][:_COLUMNS]
 
 
+def signed(step: object) -> str:
+    """Returns the change of a number with its sign; that to or from NaN has none."""
+    text = values.text(step)
+    if text.casefold() == "nan":
+        return text
+    return MINUS + text.removeprefix("-") if text.startswith("-") else f"+{text}"
+
+
 def step(row: RowChange, name: str) -> str:
-    """Returns the change of a number in parentheses, with its sign; "" if it is not known."""
-    if name not in row.steps:
-        return ""
-    text = values.text(row.steps[name])
-    return f"({MINUS}{text.removeprefix('-')})" if text.startswith(("-", MINUS)) else f"(+{text})"
+    """Returns the change of a number in parentheses; "" if it is not known."""
+    return f"({signed(row.steps[name])})" if name in row.steps else ""
 
 
 def _cell(row: RowChange, name: str, right: bool) -> str:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from ducklake_lab.diff.model import (
     ColumnChange,
     ColumnDiff,
+    ColumnSteps,
     DiffSummary,
     FileChange,
     FileDiff,
@@ -185,6 +186,7 @@ class SampleDiff:
     sampled: int | None = None
     key: tuple[str, ...] = ()
     other: str | None = None
+    group_steps: tuple[ColumnSteps, ...] = ()
     choice: RowChoice = field(default_factory=RowChoice)
     limit: int = 50
 

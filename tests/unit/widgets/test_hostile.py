@@ -54,6 +54,9 @@ def views(session: dl.Session) -> dict[str, str]:
         "partitions": evil.partitions()._repr_html_(),
         "diff": evil.diff(start)._repr_html_(),
         "page": evil.diff(start).to_html(),
+        "answers": session.compare(
+            f"SELECT {QUOTED}, count(*) AS {QUOTED} FROM {QUOTED} GROUP BY ALL", start
+        ).to_html(),
         "health": session.health()._repr_html_(),
     }
 

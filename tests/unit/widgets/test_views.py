@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ducklake_lab.diff.model import ColumnChange, DiffSummary, Histogram, Pattern, RowChange
+from ducklake_lab.diff.model import ColumnChange, ColumnSteps, DiffSummary, GroupStep, Histogram, Pattern, RowChange
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.listings import FileListing, History
@@ -51,6 +51,11 @@ def hostile_diff() -> samples.SampleDiff:
         schema=(ColumnChange("added", 1, None, (HOSTILE, HOSTILE)), ColumnChange("dropped", 1, (HOSTILE, "x"), None)),
         columns=(replace(base.columns[0], name=HOSTILE, updated=1, share=0.5, histogram=histogram),),
         patterns=(Pattern("updated", HOSTILE, 0.5),),
+        key=(HOSTILE,),
+        group_steps=(
+            ColumnSteps(HOSTILE, (GroupStep(1, "updated", (HOSTILE,) * 3, HOSTILE, HOSTILE, "1", 1.0),) * 2, 3),
+            ColumnSteps(HOSTILE + "b", (GroupStep(1, "deleted", (HOSTILE,), HOSTILE, None, "-1", -1.0),) * 2, 0),
+        ),
         changed=(
             RowChange(1, "updated", {HOSTILE: HOSTILE}, {HOSTILE: None}, (HOSTILE,)),
             RowChange(2, "inserted", None, {HOSTILE: HOSTILE}),

@@ -11,6 +11,7 @@ import { LifePanel } from '../life/life-panel';
 import { ChangedGrid, type Head, MARKS, type ShownColumn } from './changed-grid';
 import type { RowKind } from './changed-rows';
 import './diff.css';
+import { GroupCharts } from './group-charts';
 import { SourcesPanel } from './sources-panel';
 
 /** The traits of `DiffBrowser` in Python. */
@@ -87,11 +88,12 @@ class Changes extends Browsing<DiffState> {
   });
 
   private readonly life = new LifePanel(this.line, () => this.changed.grid.root.focus());
-  private readonly sources = new SourcesPanel(this.line, () => this.changed.grid.root.focus());
+  private readonly sources = new SourcesPanel(this.line);
+  private readonly charts: GroupCharts;
 
   constructor(model: Model<DiffState>, host: HTMLElement, still: HTMLElement[]) {
     super(model);
-    // The rest of the static view stays; only its rows make way.
+    // The rest of the static view stays, the charts too; only its rows make way.
     for (const child of still) child.style.display = '';
     const place = still.map(child => child.querySelector('.dlk-changes')).find(Boolean);
     this.replaced = place ? ([...place.children] as HTMLElement[]) : [];
@@ -123,18 +125,29 @@ class Changes extends Browsing<DiffState> {
       'change:changed': () => this.fillBar(),
       'change:sort': () => this.changed.setHeads()
     });
+    this.charts = new GroupCharts(
+      still,
+      model.get('has_sources') ? (chart, bar) => this.askBar(chart, bar) : undefined
+    );
     this.fillBar();
     this.reload();
   }
 
   override close(): void {
     super.close();
+    this.charts.close();
     for (const child of this.replaced) child.style.display = '';
   }
 
   private ask(row: number, column: number, isClick: boolean): void {
     if (this.model.get('has_lives')) this.life.show({ row, column }, isClick);
-    if (this.model.get('has_sources')) this.sources.show(row, isClick);
+    if (this.model.get('has_sources')) this.sources.show({ row }, isClick, () => this.changed.grid.root.focus());
+  }
+
+  private askBar(chart: number, bar: number): void {
+    const cell = document.activeElement;
+    this.sources.show({ chart, bar }, true, () => cell instanceof HTMLElement && cell.focus());
+    this.sources.root.scrollIntoView({ block: 'nearest' });
   }
 
   private choose(kind: RowKind | '', changed: string): void {
