@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import holders, quack, versions
+from ducklake_lab.catalog import holders, versions
 from ducklake_lab.catalog.below_sqlalchemy import raw_duckdb, run_text
 from ducklake_lab.catalog.damage import find_damage
 from ducklake_lab.catalog.duckdb_files import FILES, FileConnection, reader_of
@@ -21,7 +21,6 @@ from ducklake_lab.catalog.engines import engine_of
 from ducklake_lab.catalog.file_marks import FileMark, mark_of
 from ducklake_lab.catalog.postgresql import set_autocommit
 from ducklake_lab.catalog.races import is_full, is_lock_timeout
-from ducklake_lab.catalog.servers import QUACK
 from ducklake_lab.catalog.uri import CatalogLocation, without_secrets
 from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.duckdb import library as duckdb
@@ -135,8 +134,8 @@ class CatalogDatabase:
         """A connection in a transaction that is rolled back at the end unless it was committed.
 
         Args:
-            reads: nothing is written. PostgreSQL and servers of quack need no transaction then, as each statement sees
-                what was committed before it.
+            reads: nothing is written. PostgreSQL needs no transaction then, as each statement sees what was committed
+                before it.
 
         Raises:
             CatalogNotFoundError: there is no such catalog and `create` is false.
@@ -251,11 +250,14 @@ class CatalogDatabase:
         if self.backend not in ("duckdb", "postgresql"):
             raise UnsupportedFeatureError(f"Catalogs in {self.backend} have no schemas; leave METADATA_SCHEMA out.")
         name = quote_identifier(schema)
+        # read first: on a served catalog, a read after a statement that writes would be in one transaction with it
+        catalog = run_text(connection, "SELECT current_database()").scalar_one() if self.backend == "duckdb" else ""
         if create:
             run_text(connection, f"CREATE SCHEMA IF NOT EXISTS {name}")
+            connection.commit()
+            connection.begin()
         try:
             if self.backend == "duckdb":
-                catalog = connection.exec_driver_sql("SELECT current_database()").scalar_one()
                 run_text(connection, f"USE {quote_identifier(catalog)}.{name}")
             else:
                 run_text(connection, f"SET search_path TO {name}")
@@ -270,8 +272,6 @@ class CatalogDatabase:
         connection = self._begun_or_kept(create=create)
         if self.backend == "postgresql":
             set_autocommit(connection, wanted=reads)
-        elif self.location.server is QUACK:
-            quack.set_autocommit(connection, wanted=reads)
         connection.info[_MARK] = mark
         return connection
 

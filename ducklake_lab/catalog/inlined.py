@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,7 @@ from ducklake_lab.catalog.races import is_before_table
 from ducklake_lab.catalog.reader import read_columns
 from ducklake_lab.catalog.uri import Backend
 from ducklake_lab.catalog.versions.version import Version
+from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.duckdb import variants
 from ducklake_lab.duckdb.casting import cast_columns, cast_sql
 from ducklake_lab.duckdb.results import arrow
@@ -68,6 +69,12 @@ def inlined_tables(connection: sa.Connection, table_id: int) -> list[tuple[str, 
     i = t.inlined_data_tables
     query = sa.select(i.c.table_name, i.c.schema_version).where(i.c.table_id == table_id).order_by(i.c.schema_version)
     return [(name, version) for name, version in connection.execute(query)]
+
+
+def number_of_tables(table_id: int) -> sa.Select[Any]:
+    """Count a table's inlined data tables."""
+    i = t.inlined_data_tables
+    return sa.select(sa.func.count()).select_from(i).where(i.c.table_id == table_id)
 
 
 def live_at(connection: sa.Connection, snapshot_id: int) -> str:
@@ -230,18 +237,21 @@ def _begin_of_version(connection: sa.Connection, table_id: int, version: int) ->
     return int(found[1] if begin is None and found is not None else begin)
 
 
-def unnoted_versions(connection: sa.Connection, table_id: int) -> list[tuple[int, int]]:
-    """The schema versions of a table's inlined data tables that `ducklake_schema_versions` lacks.
+def unnoted_versions(connection: sa.Connection, table_ids: Collection[int]) -> dict[int, list[tuple[int, int]]]:
+    """The schema versions of inlined data tables that `ducklake_schema_versions` lacks.
 
     An INSERT makes such a data table where inlining was off when the table got its columns.
 
     Returns:
-        For each version, a snapshot at which the table had its columns, and the version.
+        For each version, a snapshot at which the table had its columns, and the version, by table id.
     """
     i, v = t.inlined_data_tables.c, t.schema_versions
     noted = sa.exists().where(v.c.table_id == i.table_id, v.c.schema_version == i.schema_version)
-    found = connection.scalars(sa.select(i.schema_version).where(i.table_id == table_id, ~noted)).all()
-    return [(_begin_of_version(connection, table_id, version), version) for version in found]
+    query = sa.select(i.table_id, i.schema_version).where(t.one_of(connection, i.table_id, table_ids), ~noted)
+    unnoted: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for table_id, version in connection.execute(query).all():
+        unnoted[table_id].append((_begin_of_version(connection, table_id, version), version))
+    return unnoted
 
 
 def _read_table(
@@ -370,18 +380,17 @@ def end_rows(connection: sa.Connection, name: str, row_ids: Sequence[int], snaps
     )
 
 
+def create_delete_table(connection: sa.Connection, database: CatalogDatabase, table_id: int) -> None:
+    """Creates the table that takes inlined deletions from a table's files."""
+    definitions = "file_id BIGINT, row_id BIGINT, begin_snapshot BIGINT"
+    database.create_table(connection, delete_table_name(table_id), definitions)
+
+
 def insert_deletes(
-    connection: sa.Connection,
-    database: CatalogDatabase,
-    table_id: int,
-    deletes: Sequence[tuple[int, Sequence[int]]],
-    snapshot_id: int,
+    connection: sa.Connection, table_id: int, deletes: Sequence[tuple[int, Sequence[int]]], snapshot_id: int
 ) -> None:
-    """Records deletions (file id, positions) in the table's inlined delete table, creating it when needed."""
+    """Records deletions (file id, positions) in the table's inlined delete table."""
     name = quote_identifier(delete_table_name(table_id))
-    if not database.has_table(connection, delete_table_name(table_id)):
-        definitions = "file_id BIGINT, row_id BIGINT, begin_snapshot BIGINT"
-        database.create_table(connection, delete_table_name(table_id), definitions)
     connection.execute(
         sa.text(f"INSERT INTO {name} VALUES (:file, :position, :snapshot)"),
         [
@@ -405,9 +414,14 @@ def remove_deletes(connection: sa.Connection, table_id: int, up_to: int) -> None
     run_text(connection, f"DELETE FROM {name} WHERE begin_snapshot <= {up_to:d}")
 
 
-def drop_superseded_tables(connection: sa.Connection) -> None:
-    """Drops the empty inlined data tables of earlier columns, of all tables."""
-    i = t.inlined_data_tables
+def drop_superseded_tables(writes: Writes, flushed: Mapping[str, int]) -> None:
+    """Drops the inlined data tables of earlier columns that are empty, of all tables.
+
+    Args:
+        flushed: tables whose rows the transaction removes, and the last snapshot that inserted such a row.
+    """
+    i, connection = t.inlined_data_tables, writes.connection
+    _, begin, _ = versions.of(connection).inlined_columns
     newest: dict[int, int] = {}
     rows = connection.execute(sa.select(i.c.table_id, i.c.schema_version, i.c.table_name)).all()
     for table_id, version, _ in rows:
@@ -415,6 +429,6 @@ def drop_superseded_tables(connection: sa.Connection) -> None:
     for table_id, version, name in rows:
         if version == newest[table_id]:
             continue
-        if run_text(connection, f"SELECT 1 FROM {quote_identifier(name)} LIMIT 1").first() is None:
-            connection.execute(i.delete().where(i.c.table_id == table_id, i.c.schema_version == version))
-            run_text(connection, f"DROP TABLE {quote_identifier(name)}")
+        if not _has_rows(connection, name, f"{begin} > {flushed[name]:d}" if name in flushed else "1 = 1"):
+            writes.write(i.delete().where(i.c.table_id == table_id, i.c.schema_version == version))
+            writes.text(f"DROP TABLE IF EXISTS {quote_identifier(name)}")

@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.model.mapping import ColumnMapping, NameMapping
 
 
@@ -40,12 +41,10 @@ def read_mappings(connection: sa.Connection, table_id: int) -> dict[int, ColumnM
     return {mapping_id: ColumnMapping(build(mapping_id, None)) for mapping_id in ids}
 
 
-def insert_mapping(connection: sa.Connection, table_id: int, mapping_id: int, mapping: ColumnMapping) -> None:
+def insert_mapping(writes: Writes, table_id: int, mapping_id: int, mapping: ColumnMapping) -> None:
     """Writes a mapping."""
-    connection.execute(
-        t.column_mapping.insert(), {"mapping_id": mapping_id, "table_id": table_id, "type": "map_by_name"}
-    )
-    rows = [
+    writes.insert(t.column_mapping, mapping_id=mapping_id, table_id=table_id, type="map_by_name")
+    rows: list[dict[str, object]] = [
         {
             "mapping_id": mapping_id,
             "column_id": number,
@@ -56,5 +55,4 @@ def insert_mapping(connection: sa.Connection, table_id: int, mapping_id: int, ma
         }
         for number, parent, column in mapping.rows()
     ]
-    if rows:
-        connection.execute(t.name_mapping.insert(), rows)
+    writes.insert_many(t.name_mapping, rows)

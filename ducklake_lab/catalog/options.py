@@ -114,9 +114,6 @@ def write_option(connection: sa.Connection, scope: Scope, key: str, value: str |
     where = sa.and_(m.c.key == key, m.c.scope.is_(None))
     if kind is not None:
         where = sa.and_(m.c.key == key, m.c.scope == kind, m.c.scope_id == scope_id)
-    if value is None:
-        connection.execute(m.delete().where(where))
-    elif connection.scalar(sa.select(sa.func.count()).select_from(m).where(where)):
-        connection.execute(m.update().where(where).values(value=value))
-    else:
+    connection.execute(m.delete().where(where))
+    if value is not None:
         connection.execute(m.insert(), {"key": key, "value": value, "scope": kind, "scope_id": scope_id})

@@ -28,11 +28,20 @@ class QuackConnection(ConnectionWrapper):
         super().__init__(cast(Any, remote))
         self.remote = remote
 
+    def prepare(self, statements: str) -> None:
+        """Create the connection's temporary objects, such as views."""
+        self.remote.prepare(statements)
 
-def set_autocommit(connection: sa.Connection, *, wanted: bool) -> None:
-    """Sets whether each statement of a connection is a transaction of its own; it must be in none."""
-    driver: Any = connection.connection.driver_connection
-    driver.remote.autocommit = wanted
+
+def expect(connection: sa.Connection, query: sa.Select[Any], value: int) -> None:
+    """Have a commit on a served catalog refused, as one that lost a race, unless a query gives a value at its begin.
+
+    Reads are no part of the commit's transaction there. Elsewhere nothing is to be done.
+    """
+    driver = connection.connection.driver_connection
+    if isinstance(driver, QuackConnection):
+        text = query.compile(dialect=connection.dialect, compile_kwargs={"literal_binds": True})
+        driver.remote.expect(f"({text}) = {value:d}")
 
 
 class QuackDialect(duckdb_engine.Dialect):

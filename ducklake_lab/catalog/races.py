@@ -26,6 +26,17 @@ _SQLITE_CODES = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 #: DuckDB: two transactions changed one row; a key was there already, which shows at COMMIT at the latest.
 _DUCKDB_ERRORS = (duckdb.TransactionException, duckdb.ConstraintException)
 
+#: Errors of statements, which DuckDB files do not raise at COMMIT.
+_REFUSALS = (
+    duckdb.BinderException,
+    duckdb.CatalogException,
+    duckdb.ConversionException,
+    duckdb.InvalidInputException,
+    duckdb.NotImplementedException,
+    duckdb.OutOfRangeException,
+    duckdb.ParserException,
+)
+
 
 def is_lost_race(error: Exception) -> bool:
     """Returns whether a statement of a commit, or its COMMIT, failed because another commit was quicker.
@@ -59,6 +70,11 @@ def is_lock_timeout(error: Exception) -> bool:
     if isinstance(cause, sqlite3.Error):
         return getattr(cause, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF == sqlite3.SQLITE_BUSY
     return getattr(cause, "sqlstate", None) == _POSTGRESQL_LOCK_TIMEOUT or _code(cause) == _MYSQL_LOCK_TIMEOUT
+
+
+def is_refusal(error: Exception) -> bool:
+    """Returns whether a server of DuckDB files answered that it cannot run a commit, which it ran as a whole or not at all."""
+    return isinstance(_cause(error), _REFUSALS)
 
 
 def is_nul_byte(error: Exception) -> bool:

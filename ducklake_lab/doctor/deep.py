@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -192,42 +193,62 @@ def future_rows(context: Context) -> Iterator[Row]:
 
 
 def repeated_row_ids(context: Context) -> Iterator[Row]:
-    """Rows of files with one id at the newest snapshot."""
+    """Rows of files with one id, at the newest snapshot or when the second of two files with the same first id begins."""
     by_table: dict[int, list[FileFacts]] = defaultdict(list)
     for one in context.once(facts):
         if one.error is None and len(one.row_ids):
             by_table[one.file.table_id].append(one)
     for table_id, files in by_table.items():
         live = [one for one in files if one.file.end_snapshot is None]
-        ids = [_live_ids(context, one) for one in live]
-        joined = np.concatenate(ids) if ids else np.zeros(0, np.int64)
-        unique, counts = np.unique(joined, return_counts=True)
-        again = unique[counts > 1]
-        if len(again):
+        for at, together in ((context.newest, live), *_pairs(context, files)):
+            ids = [_live_ids(context, one, at) for one in together]
+            joined = np.concatenate(ids) if ids else np.zeros(0, np.int64)
+            unique, counts = np.unique(joined, return_counts=True)
+            again = unique[counts > 1]
+            if not len(again):
+                continue
+            twice = [one.file for one, own in zip(together, ids, strict=True) if again[0] in own]
+            ends = [file.end_snapshot for file in twice if file.end_snapshot is not None]
             yield {
                 "table_id": table_id,
                 "times": int(counts[counts > 1].sum()),
                 "row_id": int(again[0]),
-                "since": max(one.file.begin_snapshot for one, own in zip(live, ids, strict=True) if again[0] in own),
-                "until": None,
-                "evidence": f"SELECT data_file_id, path, row_id_start, record_count FROM ducklake_data_file "
-                f"WHERE table_id = {table_id:d} AND end_snapshot IS NULL",
+                "since": max(file.begin_snapshot for file in twice),
+                "until": min(ends, default=None),
+                "evidence": "SELECT data_file_id, path, row_id_start, record_count FROM ducklake_data_file "
+                f"WHERE data_file_id IN ({', '.join(f'{file.data_file_id:d}' for file in twice)})",
             }
+            break
 
 
-def _live_ids(context: Context, one: FileFacts) -> npt.NDArray[np.int64]:
-    """Return the ids of rows that are not deleted at the newest snapshot."""
+def _pairs(context: Context, files: list[FileFacts]) -> Iterator[tuple[int, list[FileFacts]]]:
+    """Pairs of files whose row ids begin alike, each with the first snapshot that sees both: later only rows go."""
+    by_start: dict[int, list[FileFacts]] = defaultdict(list)
+    for one in files:
+        if one.file.row_id_start is not None and one.file.partial_max is None:
+            by_start[one.file.row_id_start].append(one)
+    for alike in by_start.values():
+        for a, b in combinations(alike, 2):
+            at = context.first_from(max(a.file.begin_snapshot, b.file.begin_snapshot))
+            if at is not None and all(one.file.end_snapshot is None or at < one.file.end_snapshot for one in (a, b)):
+                yield at, [a, b]
+
+
+def _live_ids(context: Context, one: FileFacts, at: int) -> npt.NDArray[np.int64]:
+    """Return the ids of rows that a snapshot sees in a file; none where its deletions cannot be read."""
     gone: set[int] = set()
     name = context.delete_tables.get(one.file.table_id)
     if name is not None:
-        query = f"SELECT row_id FROM {name} WHERE file_id = {one.file.data_file_id:d}"
+        query = f"SELECT row_id FROM {name} WHERE file_id = {one.file.data_file_id:d} AND begin_snapshot <= {at:d}"
         gone |= {int(str(row["row_id"])) for row in context.rows(query)}
     for record in _delete_records(context, one.file.table_id):
-        if record["data_file_id"] == one.file.data_file_id and record["end_snapshot"] is None:
+        end = NEVER if record["end_snapshot"] is None else int(str(record["end_snapshot"]))
+        if record["data_file_id"] == one.file.data_file_id and int(str(record["begin_snapshot"])) <= at < end:
             try:
-                gone.update(deletions_of(context, delete_of(record), one.file.table_id)[0].tolist())
+                positions, begins = deletions_of(context, delete_of(record), one.file.table_id)
             except (DataFileError, UnsupportedFeatureError):
-                continue
+                return np.zeros(0, np.int64)
+            gone.update(positions[begins <= at].tolist())
     kept = np.ones(len(one.row_ids), np.bool_)
     kept[[position for position in gone if 0 <= position < len(kept)]] = False
     return one.row_ids[kept]

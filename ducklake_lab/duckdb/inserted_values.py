@@ -13,7 +13,6 @@ from uuid import UUID
 import duckdb
 
 from ducklake_lab.duckdb.casting import text_sql
-from ducklake_lab.duckdb.literals import quoted_sql
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import DataType
 
@@ -23,8 +22,9 @@ _PARTS = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|\$(\d+)|\?""")
 _NUMBERS = frozenset("tinyint smallint integer bigint utinyint usmallint uinteger ubigint".split())
 #: The longest whole DECIMAL.
 _LONGEST = "DECIMAL(38,0)"
-#: DuckDB's parser ends a text at a NUL.
-_NUL = "'||chr(0)||'"
+#: Signs of texts that are written as bytes: dollars enclose the others, DuckDB's parser ends at a NUL, and the time in which
+#: quack takes a text grows with the square of the quotes in it.
+_UNFIT = ("$", "'", "\0", "\r")
 
 
 def literal(value: object) -> str:
@@ -42,10 +42,11 @@ def literal(value: object) -> str:
     if isinstance(value, float):
         return f"CAST('{value!r}' AS DOUBLE)" if not math.isfinite(value) or value == 0 else f"({value!r}::DOUBLE)"
     if isinstance(value, str):
-        quoted = quote_text(value)
-        return f"({quoted.replace(chr(0), _NUL)})" if "\0" in value else quoted
+        if not value or any(sign in value for sign in _UNFIT):
+            return f"decode({literal(value.encode())})"
+        return f"$${value}$$"
     if isinstance(value, bytes | bytearray | memoryview):
-        return f"unhex('{bytes(value).hex()}')"
+        return f"unhex($${bytes(value).hex()}$$)"
     if isinstance(value, datetime):
         kind = "TIMESTAMP" if value.tzinfo is None else "TIMESTAMPTZ"
         return f"CAST('{value.isoformat(' ')}' AS {kind})"
@@ -82,11 +83,15 @@ def table_sql(connection: duckdb.DuckDBPyConnection, name: str) -> str:
     cells = [_cell_sql(quote_identifier(column), kind) for column, kind in columns]
     rows = connection.execute(f"SELECT {', '.join(cells)} FROM {quote_identifier(name)}").fetchall()
     kinds = [_type_sql(kind) for _, kind in columns]
-    nested = [_is_nested(kind) for _, kind in columns]
+    # of a list or struct, texts within do not take on a type, nor does the result of a function
+    cast = [
+        _is_nested(kind) or any(row[number].startswith("decode(") for row in rows)
+        for number, (_, kind) in enumerate(columns)
+    ]
     # NULLs of each type: a column of NULLs alone would be one of integers, which not every type can be cast from
     typed = ", ".join(f"CAST(NULL AS {kind})" for kind in kinds)
     values = "".join(
-        f"{', ' if number else ' UNION ALL VALUES '}({_row_sql(row, kinds, nested)})" for number, row in enumerate(rows)
+        f"{', ' if number else ' UNION ALL VALUES '}({_row_sql(row, kinds, cast)})" for number, row in enumerate(rows)
     )
     casts = ", ".join(
         f"CAST({quote_identifier(column)} AS {kind})" for (column, _), kind in zip(columns, kinds, strict=True)
@@ -95,10 +100,9 @@ def table_sql(connection: duckdb.DuckDBPyConnection, name: str) -> str:
     return f"{quote_identifier(name)}({listed}) AS (SELECT {casts} FROM {source})"
 
 
-def _row_sql(cells: Sequence[str], kinds: Sequence[str], nested: Sequence[bool]) -> str:
-    # of a list or struct, texts within do not take on a type
+def _row_sql(cells: Sequence[str], kinds: Sequence[str], cast: Sequence[bool]) -> str:
     return ", ".join(
-        f"CAST({cell} AS {kind})" if deep else cell for cell, kind, deep in zip(cells, kinds, nested, strict=True)
+        f"CAST({cell} AS {kind})" if is_cast else cell for cell, kind, is_cast in zip(cells, kinds, cast, strict=True)
     )
 
 
@@ -136,11 +140,20 @@ def _cell_sql(value: str, kind: Any, depth: int = 0) -> str:
     elif kind.id in _NUMBERS:
         made = f"CAST({value} AS VARCHAR)"
     elif str(kind) == _LONGEST:
-        made = quoted_sql(f"CAST(CAST({value} AS HUGEINT) AS VARCHAR)")
+        made = _text_sql(f"CAST(CAST({value} AS HUGEINT) AS VARCHAR)")
     else:
         text = text_sql(value, DataType("timestamptz" if kind.id == "timestamp with time zone" else "varchar"))
-        made = quoted_sql(text)
+        made = _text_sql(text)
     return f"coalesce({made}, 'NULL')"
+
+
+def _text_sql(text: str) -> str:
+    """SQL of the literal of a text, as `literal` spells it."""
+    unfit = " OR ".join(f"contains({text}, chr({ord(sign)}))" for sign in _UNFIT)
+    return (
+        f"CASE WHEN {text} = '' OR {unfit} THEN 'decode(unhex($$' || hex(encode({text})) || '$$))' "
+        f"ELSE '$$' || {text} || '$$' END"
+    )
 
 
 def _struct_sql(value: str, children: Sequence[tuple[str, Any]], part_sql: Callable[[str, Any], str]) -> str:

@@ -1,16 +1,19 @@
 """Connections to a DuckDB that another process serves, by DuckDB's extension quack.
 
 The server runs texts of SQL, each connection in a session of its own, so that BEGIN, COMMIT and ROLLBACK are texts as well. A lost
-answer looks like a lost request. So statements that write are held until COMMIT, and go to the server with it as one text: the server
-runs all of it or nothing. A read sends what is held before it; a client that dies after that leaves its transaction open.
+answer looks like a lost request, and the transaction of a client that dies stays open. So no transaction is open between two requests:
+a read sees what was committed before it, and statements that write are held until COMMIT, and go to the server with it as one text.
+The server runs all of it or nothing. Only a read after held statements, in their transaction, leaves it open: commits read before.
 """
 
 from __future__ import annotations
 
 import itertools
 import os
+import random
 import re
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
@@ -37,12 +40,21 @@ _TIMEOUT = 300
 #: What errors of a server mean, as it sends their texts without their classes.
 _ERRORS: Sequence[tuple[re.Pattern[str], type[duckdb.Error]]] = (
     (re.compile(r"No space left|File too large|Disk quota"), duckdb.IOException),
+    (re.compile(r"fatal error|invalidated|INTERNAL Error", re.IGNORECASE), duckdb.FatalException),
     (re.compile(r"duplicate key|constraint", re.IGNORECASE), duckdb.ConstraintException),
     (re.compile(r"conflict|failed to commit|transaction", re.IGNORECASE), duckdb.TransactionException),
     (re.compile(r"does not exist|already exists"), duckdb.CatalogException),
     (re.compile(r"syntax error"), duckdb.ParserException),
     (re.compile(r"Could not (?:convert|cast)|out of range", re.IGNORECASE), duckdb.ConversionException),
 )
+#: The text of an error where what a commit has read is no longer so.
+_OUTDATED = "Conflict: another client has committed meanwhile"
+#: DuckDB lets one transaction at a time make an entry of a name, and refuses others at once. So the second of two commits changes
+#: no row that it would lock until its ROLLBACK.
+_TURN = "ducklake_lab_commit"
+_TAKE_TURN = (f"CREATE TYPE {_TURN} AS BOOLEAN", f"DROP TYPE {_TURN}")
+#: Seconds for which a commit waits for its turn, and between two tries. Without a turn, keys and conflicts of rows decide.
+_TURN_SECONDS, _TURN_PAUSE = 2.0, (0.002, 0.02)
 _NO_SESSION, _NO_ANSWER, _NO_TRANSACTION = "Invalid connection id", "Failed to send message", "no transaction is active"
 
 
@@ -96,8 +108,7 @@ class RemoteConnection:
     """A session on a server, used as a connection of DuckDB is.
 
     Attributes:
-        autocommit: reads need no transaction: each sees what was committed before it.
-        is_broken: the server was lost in the middle of a transaction.
+        is_broken: the server was lost while it ran a text.
 
     Args:
         address: `quack:host:port`.
@@ -113,10 +124,10 @@ class RemoteConnection:
         self._address, self._token, self._plain = address, token, plain
         self._local, self._name = _CLIENTS.cursor()
         self._held: list[str] = []
+        self._expected: list[str] = []
         self._registered: dict[str, str] = {}
         self._settings: list[str] = []
-        self._begins = self._is_open = self._has_result = False
-        self.autocommit = False
+        self._is_open = self._has_result = False
         self.is_broken = False
         try:
             self._attach()
@@ -127,10 +138,13 @@ class RemoteConnection:
     # Statements
 
     def execute(self, statement: str, parameters: Sequence[object] = (), *, awaited: bool = False) -> RemoteConnection:
-        """Run a statement, or hold it until the next one with a result, or COMMIT.
+        """Run a statement, or hold it until COMMIT where it only writes.
+
+        A read after held statements runs in a transaction with them, which is open from then on: only for work that
+        nobody else waits for.
 
         Args:
-            awaited: run it now, also where it only writes.
+            awaited: run it now, in a transaction of its own, also where it only writes.
         """
         self._has_result = False
         text = with_values(statement, parameters).strip().rstrip(";")
@@ -139,7 +153,7 @@ class RemoteConnection:
         if writes and not awaited:
             self._held.append(text)
             return self
-        self._send([*self._taken(), text])
+        self._read(text, is_repeatable=not writes)
         self._has_result = True
         if _SETS.match(text):
             self._settings.append(text)
@@ -163,6 +177,10 @@ class RemoteConnection:
         self._has_result = False
         place = next((n for n, text in enumerate(self._held) if not _DEFINES.match(text)), len(self._held))
         self._held.insert(place, with_values(statement, parameters))
+
+    def expect(self, condition: str) -> None:
+        """Have the commit refused as one that lost a race where a condition does not hold at its begin."""
+        self._expected.append(f"SELECT CASE WHEN {condition} THEN 0 ELSE error({quote_text(_OUTDATED)}) END")
 
     def register(self, name: str, rows: Any) -> None:
         """Make the rows of an Arrow table a table of the following statements."""
@@ -205,9 +223,13 @@ class RemoteConnection:
 
     # Transactions
 
+    def prepare(self, statements: str) -> None:
+        """Create the session's temporary objects, such as views."""
+        self._run_anew(_text("BEGIN TRANSACTION", statements, "COMMIT"), is_repeatable=False)
+        self._settings.append(statements)
+
     def begin(self) -> None:
-        """Begin a transaction with the next statement."""
-        self._begins = True
+        """Do nothing: the server's transaction begins with the text of the commit."""
 
     def commit(self) -> None:
         """Send what is held, with COMMIT, as one text.
@@ -215,15 +237,24 @@ class RemoteConnection:
         Raises:
             duckdb.Error: nothing was written; or the answer was lost, `is_broken` is set, and it may have been.
         """
-        held = self._taken()
-        if held or self._is_open:
-            self._send(held, ends=True)
-        self._begins = self._is_open = False
+        held, expected = self._taken()
+        if not held and not self._is_open:
+            return
+        try:
+            if self._is_open:
+                self._run(_text(*expected, *held, "COMMIT"))
+            else:
+                self._run_as_transaction(expected, held)
+        except duckdb.Error:
+            self._is_open = not self.is_broken
+            with suppress(duckdb.Error):  # a server that is lost has ended the transaction
+                self.rollback()
+            raise
+        self._is_open = False
 
     def rollback(self) -> None:
         """Drop what is held, and end the server's transaction."""
-        self._held.clear()
-        self._begins = False
+        self._taken()
         if not self._is_open or self.is_broken:
             return
         self._is_open = False
@@ -241,28 +272,57 @@ class RemoteConnection:
 
     # Texts to the server
 
-    def _taken(self) -> list[str]:
-        held, self._held = self._held, []
-        return held
+    def _taken(self) -> tuple[list[str], list[str]]:
+        """Take the statements that are held, and the conditions of the commit."""
+        taken = self._held, self._expected
+        self._held, self._expected = [], []
+        return taken
 
     def _with_tables(self, text: str) -> str:
         used = [rows for name, rows in self._registered.items() if name in text]
         return f"WITH {', '.join(used)} {text}" if used else text
 
-    def _send(self, statements: list[str], *, ends: bool = False) -> None:
-        writes = ends or len(statements) > 1 or _WRITES.match(statements[0]) is not None
-        begins = not self._is_open and (writes or (self._begins and not self.autocommit))
-        texts = [*(["BEGIN TRANSACTION"] if begins else []), *statements, *(["COMMIT"] if ends else [])]
-        was_open, text = self._is_open, ";\n".join(texts)
-        self._is_open = was_open or begins
-        self._begins = self._begins and not begins
+    def _read(self, text: str, *, is_repeatable: bool) -> None:
+        if self._held and not self._is_open:
+            self._is_open = True
+            held, self._held = self._held, []
+            self._run_anew(_text("BEGIN TRANSACTION", *held, text), is_repeatable=False)
+        elif self._is_open:
+            held, self._held = self._held, []
+            self._run(_text(*held, text))
+        else:
+            self._run_anew(text, is_repeatable=is_repeatable)
+
+    def _run_as_transaction(self, expected: Sequence[str], statements: Sequence[str]) -> None:
+        """Run statements as one text, when nobody else does; the server runs all of them or none."""
+        until = time.monotonic() + _TURN_SECONDS
+        turn: Sequence[str] = _TAKE_TURN
+        while True:
+            try:
+                text = _text("BEGIN TRANSACTION", *expected, *turn, *statements, "COMMIT")
+                self._run_anew(text, is_repeatable=False)
+            except duckdb.TransactionException as error:
+                if _TURN not in str(error):
+                    raise
+            else:
+                return
+            self._is_open = True
+            self.rollback()
+            turn = _TAKE_TURN if time.monotonic() < until else ()
+            time.sleep(random.uniform(*_TURN_PAUSE))
+
+    def _run_anew(self, text: str, *, is_repeatable: bool) -> None:
+        """Run a text in no transaction, in a session that is made anew where the server has lost it.
+
+        Args:
+            is_repeatable: the text may run twice; any other is not sent again where its answer was lost.
+        """
         try:
             self._run(text)
         except duckdb.Error as error:
-            lost = self.is_broken
-            if was_open or not (_NO_SESSION in str(error) or (lost and not writes)):
-                raise
             # the server was started anew, and has run nothing of it; or it was a read, which may run twice
+            if not (_NO_SESSION in str(error) or (self.is_broken and is_repeatable)):
+                raise
             self.is_broken = True
             self._attach()
             self.is_broken = False
@@ -319,3 +379,7 @@ def _understood(error: duckdb.Error) -> duckdb.Error:
     if not isinstance(error, duckdb.InvalidInputException):
         return type(error)(text)
     return next((kind for pattern, kind in _ERRORS if pattern.search(text)), duckdb.InvalidInputException)(text)
+
+
+def _text(*statements: str) -> str:
+    return ";\n".join(statements)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.errors import CatalogError, TransactionError
 
 #: Prefix of the records' keys; the id of the query follows.
@@ -58,14 +59,14 @@ def check_not_committed(connection: sa.Connection, batch: StreamBatch) -> None:
         raise BatchCommittedError(f"Batch {batch.number} of the stream {batch.query_id} is committed already.")
 
 
-def record(connection: sa.Connection, batch: StreamBatch) -> None:
-    """Notes that the batch is committed; the caller commits."""
+def record(writes: Writes, batch: StreamBatch) -> None:
+    """Notes that the batch is committed."""
     m = t.lake_metadata
-    if _last(connection, batch) is None:
-        connection.execute(m.insert(), {"key": batch.key, "value": str(batch.number)})
+    if _last(writes.connection, batch) is None:
+        writes.insert(m, key=batch.key, value=str(batch.number))
     else:
         earlier = sa.and_(m.c.key == batch.key, sa.cast(m.c.value, sa.BigInteger) < batch.number)
-        connection.execute(m.update().where(earlier).values(value=str(batch.number)))
+        writes.write(m.update().where(earlier).values(value=str(batch.number)))
 
 
 def _last(connection: sa.Connection, batch: StreamBatch) -> int | None:

@@ -16,8 +16,9 @@ from ducklake_lab.catalog.cache import CachedCatalog
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
 from ducklake_lab.catalog.options import read_options, write_option
-from ducklake_lab.catalog.races import is_full, is_lock_timeout, is_lost_race, is_nul_byte
+from ducklake_lab.catalog.races import is_full, is_lock_timeout, is_lost_race, is_nul_byte, is_refusal
 from ducklake_lab.catalog.reader import read_newest_with_options, read_snapshot, read_unfinished
+from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.errors import (
     CatalogError,
@@ -85,14 +86,14 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
         TransactionError: the retries were used up.
         ExpectationError: rows violate an expectation of their table that refuses them.
     """
+    policy = retry or RetryPolicy.of(transaction.lake)
     if transaction.has_changes:
         _check_commit_message(transaction)
         transaction.check_expectations()
     if not transaction.has_changes:  # from the beginning, or as all rows were left out
-        _commit_without_snapshot(transaction)
+        _commit_without_snapshot(transaction, policy)
         return None
     transaction.check_files()
-    policy = retry or RetryPolicy.of(transaction.lake)
     wait = policy.wait_seconds
     queue, began = True, time.monotonic()
     for _ in range(policy.max_retries + 1):
@@ -114,27 +115,51 @@ def commit(transaction: Transaction, retry: RetryPolicy | None = None) -> Snapsh
         if snapshot is not None:
             transaction.lake.last_committed = snapshot.snapshot_id
         if snapshot is None:
-            _commit_without_snapshot(transaction)
+            _commit_without_snapshot(transaction, policy)
         transaction.committed()
         _forget(transaction)
         return snapshot
     _check_finished(transaction.lake)
-    raise TransactionError(
-        f"The commit lost against other commits {policy.max_retries + 1} times; nothing was written. Try again."
-    )
+    raise _lost(policy)
 
 
-def _commit_without_snapshot(transaction: Transaction) -> None:
+def _commit_without_snapshot(transaction: Transaction, policy: RetryPolicy) -> None:
     """Commit changes without a snapshot: options, expired snapshots, dropped inlined tables, the record of a batch."""
     if not _writes_beside(transaction):
         return
-    with transaction.lake.connect(fresh=True) as connection:
-        lock_for_commit(connection)
-        _check_batch(transaction, connection)
-        _check_options(transaction, connection)
-        _write_beside(transaction, connection)
-        connection.commit()
+    wait = policy.wait_seconds
+    for left in reversed(range(policy.max_retries + 1)):
+        try:
+            _try_without_snapshot(transaction)
+            break
+        except _LostRace as error:
+            if not left:
+                raise _lost(policy) from error
+            time.sleep(wait * random.uniform(0.5, 1))
+            wait *= policy.backoff
     _forget(transaction)
+
+
+def _try_without_snapshot(transaction: Transaction) -> None:
+    with transaction.lake.connect(fresh=True) as connection:
+        try:
+            lock_for_commit(connection)
+            _check_batch(transaction, connection)
+            _check_options(transaction, connection)
+            writes = Writes(connection)
+            _write_beside(transaction, writes)
+            writes.flush()
+            connection.commit()
+        except (sa.exc.DBAPIError, duckdb.Error) as error:
+            if is_lost_race(error) and not is_full(error) and not is_lock_timeout(error):
+                raise _LostRace from error
+            raise
+
+
+def _lost(policy: RetryPolicy) -> TransactionError:
+    return TransactionError(
+        f"The commit lost against other commits {policy.max_retries + 1} times; nothing was written. Try again."
+    )
 
 
 def _forget(transaction: Transaction) -> None:
@@ -178,15 +203,16 @@ def _check_commit_message(transaction: Transaction) -> None:
         )
 
 
-def _write_beside(transaction: Transaction, connection: sa.Connection) -> None:
-    """Write changes that make no snapshot."""
+def _write_beside(transaction: Transaction, writes: Writes) -> None:
+    """Hold changes that make no snapshot."""
     for (scope, key), value in transaction.new_options.items():
-        write_option(connection, scope, key, value)
+        writes.then(write_option, scope, key, value)
     if transaction.batch is not None:
-        batches.record(connection, transaction.batch)
-    delete_snapshots(transaction.lake, connection, transaction.expired)
+        batches.record(writes, transaction.batch)
+    delete_snapshots(transaction.lake, writes, transaction.expired)
     if transaction.drops_superseded:
-        inlined.drop_superseded_tables(connection)
+        flushed = [staged.flushed_tables for staged in transaction.data.values()]
+        inlined.drop_superseded_tables(writes, {name: up_to for one in flushed for name, up_to in one.items()})
 
 
 def _check_options(transaction: Transaction, connection: sa.Connection) -> None:
@@ -234,7 +260,8 @@ def _try(transaction: Transaction, *, queue: bool) -> Snapshot | None:
                 return None
             writer = CommitWriter(transaction, connection, latest, changes)
             snapshot = writer.write()
-            _write_beside(transaction, connection)
+            _write_beside(transaction, writer.metadata)
+            writer.metadata.flush()
         except (sa.exc.DBAPIError, duckdb.Error) as error:
             if is_full(error):
                 raise TransactionError(database.full()) from error
@@ -257,6 +284,8 @@ def _try(transaction: Transaction, *, queue: bool) -> Snapshot | None:
                 return snapshot
             if full:
                 raise TransactionError(database.full()) from error
+            if is_refusal(error):
+                raise TransactionError(f"The catalog refused the commit: {_first_line(error)}") from error
             raise CommitUnknownError(
                 f"It is not known whether snapshot {snapshot.snapshot_id} was committed ({_first_line(error)}); "
                 "look at the newest snapshot before trying again. The files that were written are kept."

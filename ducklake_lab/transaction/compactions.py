@@ -113,14 +113,9 @@ class CompactionWriter:
         counts = [file.record_count for file in kept] + [file.record_count for file in written]
         sizes = [file.file_size_bytes for file in kept] + [file.file_size_bytes for file in written]
         c = t.table_stats
-        connection.execute(
-            c.update()
-            .where(c.c.table_id == table_id)
-            .values(
-                record_count=sum(counts) + (rows.num_rows if rows is not None else 0),
-                file_size_bytes=sum(sizes),
-            )
-        )
+        records = sum(counts) + (rows.num_rows if rows is not None else 0)
+        changed = c.update().where(c.c.table_id == table_id)
+        self._metadata.write(changed.values(record_count=records, file_size_bytes=sum(sizes)))
         self._update_columns(table, by_column)
 
     def _update_columns(self, table: Table, by_column: dict[int, list[ColumnStats]]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import inlined
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.model.entries import LOCAL_ID_START, Column, Macro, Schema, Table, View
+from ducklake_lab.transaction.facts import CommitFacts
 from ducklake_lab.transaction.metadata import Ids, Metadata
 from ducklake_lab.transaction.own_changes import entry_id, written_entries
 from ducklake_lab.transaction.retyping import retype_bounds
@@ -21,11 +22,13 @@ _NULL_ORDERS = {"NULLS FIRST": "NULLS_FIRST", "NULLS LAST": "NULLS_LAST"}
 class EntryWriter:
     """Writes schemas, tables, views and macros as of one snapshot."""
 
-    def __init__(self, transaction: Transaction, metadata: Metadata, ids: Ids, schema_version: int) -> None:
+    def __init__(self, transaction: Transaction, metadata: Metadata, ids: Ids, facts: CommitFacts) -> None:
         self._tx = transaction
         self._metadata = metadata
         self._ids = ids
-        self._schema_version = schema_version
+        self._facts = facts
+        self._schema_version = ids.schema_version
+        self._unnoted: Mapping[int, Sequence[tuple[int, int]]] = {}
 
     def write(self) -> None:
         self._drop()
@@ -35,6 +38,9 @@ class EntryWriter:
             self._create_schema(self._tx.state.schemas[schema_id])
         entries = written_entries(self._tx)
         committed = [entry for entry in entries if entry_id(entry) < LOCAL_ID_START]
+        altered = [i for i, before in self._tx.base.tables.items() if _is_altered(before, self._tx.state.tables.get(i))]
+        if altered:
+            self._unnoted = inlined.unnoted_versions(self._metadata.connection, altered)
         for entry in [*committed, *reversed(entries[len(committed) :])]:
             self._write_table_or_view(entry)
         macros = self._tx.state.macros
@@ -93,11 +99,10 @@ class EntryWriter:
             self._write_partition(table_id, table)
             altered = reshaped = True
         if altered or renamed:
-            versions = [(self._metadata.snapshot_id, self._schema_version)]
-            if before is not None:
-                # without, the reference reads the new columns' defaults for values that were inlined before
-                versions += inlined.unnoted_versions(self._metadata.connection, table_id)
-            for begin, version in versions:
+            self._facts.alter(table_id, self._schema_version)
+            # without, the reference reads the new columns' defaults for values that were inlined before
+            unnoted = self._unnoted.get(table_id, ())
+            for begin, version in ((self._metadata.snapshot_id, self._schema_version), *unnoted):
                 self._metadata.insert(
                     t.schema_versions, begin_snapshot=begin, schema_version=version, table_id=table_id
                 )
@@ -106,9 +111,9 @@ class EntryWriter:
             and self._inlining_limit(table) > 0
             and inlined.can_inline(table.columns, self._tx.lake.location.backend, self._tx.lake.version)
         ):
-            inlined.create_data_table(
-                self._metadata.connection, self._tx.lake.database, table_id, self._schema_version, table.columns
-            )
+            create, version = inlined.create_data_table, self._schema_version
+            self._metadata.then(create, self._tx.lake.database, table_id, version, table.columns)
+            self._facts.give_inlined_table(table_id, inlined.data_table_name(table_id, version), version)
         # the following changes concern no file, and so make no new version of the table's schema
         self._write_column_comments(table_id, before, table)
         self._write_comment(table_id, before, table)
@@ -136,7 +141,7 @@ class EntryWriter:
         ended = [column_id for column_id, row in old.items() if new.get(column_id) != row]
         if ended:
             self._metadata.end(t.column, sa.and_(t.column.c.table_id == table_id, t.column.c.column_id.in_(ended)))
-        retype_bounds(self._metadata, table_id, old, new)
+        retype_bounds(self._metadata, self._facts, table_id, old, new)
         added = [row for column_id, row in new.items() if old.get(column_id) != row]
         self._metadata.insert_many(
             t.column, [{"table_id": table_id, "begin_snapshot": self._metadata.snapshot_id, **row} for row in added]
@@ -313,6 +318,13 @@ class EntryWriter:
                     for index, parameter in enumerate(implementation.parameters)
                 ],
             )
+
+
+def _is_altered(before: Table, after: Table | None) -> bool:
+    """Return whether the catalog notes a version of a table's schema, or perhaps does."""
+    if before is after or after is None:
+        return False
+    return any(getattr(before, name) != getattr(after, name) for name in ("name", "schema_id", "columns", "partition"))
 
 
 def _shape(row: dict[str, object]) -> tuple[object, ...]:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import groupby
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined, paths, versions
+from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.below_sqlalchemy import run_text
 from ducklake_lab.catalog.branches.points import read_branch_points
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_history, read_snapshot
 from ducklake_lab.catalog.snapshot_tags import read_tags
 from ducklake_lab.catalog.tables import one_of
+from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.entries import SnapshotInfo
 from ducklake_lab.model.quoting import quote_identifier
-from ducklake_lab.transaction.metadata import Metadata, schedule_deletion
+from ducklake_lab.transaction.metadata import schedule_deletion
 
+_s = t.snapshot.c
+#: Ranges of ids that a query names as such.
+_MOST_RANGES = 50
 #: Metadata tables with rows by table id.
 _OF_TABLE = (
     t.table,
@@ -70,32 +74,45 @@ def check_expirable(connection: sa.Connection, snapshot_ids: Collection[int]) ->
     return newest
 
 
-def delete_snapshots(lake: Lake, connection: sa.Connection, snapshot_ids: Collection[int]) -> None:
-    """Expire snapshots; the caller commits. Files that no other snapshot sees are scheduled for deletion.
+def delete_snapshots(lake: Lake, writes: Writes, snapshot_ids: Collection[int]) -> None:
+    """Hold the expiry of snapshots. Files that no other snapshot sees are scheduled for deletion.
 
     Raises:
         CatalogError: the newest snapshot, or one with a tag or a branch, is among them; nothing was done.
     """
     if snapshot_ids:
-        _Expiry(lake, connection, check_expirable(connection, snapshot_ids)).run(sorted(snapshot_ids))
+        check_expirable(writes.connection, snapshot_ids)
+        _Expiry(lake, writes, sorted(snapshot_ids)).run()
 
 
 class _Expiry:
-    def __init__(self, lake: Lake, connection: sa.Connection, newest: int) -> None:
-        self._lake, self._connection = lake, connection
-        self._metadata = Metadata(connection, newest)
+    def __init__(self, lake: Lake, writes: Writes, snapshot_ids: Sequence[int]) -> None:
+        self._lake, self._writes, self._connection = lake, writes, writes.connection
+        self._expired = snapshot_ids
+        self._stays: sa.ColumnElement[bool] = sa.true()
 
-    def run(self, snapshot_ids: Sequence[int]) -> None:
+    def run(self) -> None:
+        found = sa.select(sa.func.count(_s.snapshot_id.distinct())).where(self._one_of(_s.snapshot_id, self._expired))
+        there = [number for (number,) in self._connection.execute(sa.select(_s.snapshot_id).order_by(_s.snapshot_id))]
+        self._writes.expect(found, len({*there} & {*self._expired}))
+        ranges = _ranges(there, self._expired)
+        # databases limit the depth of conditions
+        if len(ranges) > _MOST_RANGES:
+            self._stays = sa.not_(self._one_of(_s.snapshot_id, self._expired))
+        else:
+            self._stays = sa.and_(True, *(sa.not_(_s.snapshot_id.between(*ends)) for ends in ranges))
         for rows in (t.snapshot, t.snapshot_changes):
-            self._remove(rows, self._one_of(rows.c.snapshot_id, snapshot_ids))
+            self._remove(rows, self._one_of(rows.c.snapshot_id, self._expired))
         dropped = self._unseen_tables()
         folders = self._folders()
         f, d = t.data_file, t.delete_file
         of_tables = self._one_of(f.c.table_id, dropped)
-        files = self._remove_files(f, f.c.data_file_id, sa.or_(of_tables, _unseen(f)), folders)
+        files = self._remove_files(f, f.c.data_file_id, sa.or_(of_tables, _unseen(f, self._stays)), folders)
         for rows in _OF_FILE[1:]:
             self._remove(rows, self._one_of(rows.c.data_file_id, files))
-        gone = sa.or_(self._one_of(d.c.table_id, dropped), self._one_of(d.c.data_file_id, files), _unseen(d))
+        gone = sa.or_(
+            self._one_of(d.c.table_id, dropped), self._one_of(d.c.data_file_id, files), _unseen(d, self._stays)
+        )
         self._remove_files(d, d.c.delete_file_id, gone, folders)
         if dropped:
             self._remove_tables(dropped)
@@ -113,12 +130,12 @@ class _Expiry:
 
     def _remove(self, rows: sa.Table, gone: sa.ColumnElement[bool]) -> None:
         """Deletes rows of a metadata table, if the catalog's version has the table."""
-        if versions.has(self._connection, rows):
-            self._connection.execute(rows.delete().where(gone))
+        if self._writes.has(rows):
+            self._writes.write_to_earlier(rows.delete().where(gone))
 
     def _unseen_tables(self) -> list[int]:
         """Return the ids of tables that no remaining snapshot sees under any name."""
-        seen = sa.select(t.table.c.table_id).where(sa.not_(_unseen(t.table)))
+        seen = sa.select(t.table.c.table_id).where(sa.not_(_unseen(t.table, self._stays)))
         query = sa.select(t.table.c.table_id).where(t.table.c.table_id.not_in(seen)).distinct()
         return [table_id for (table_id,) in self._connection.execute(query)]
 
@@ -142,9 +159,9 @@ class _Expiry:
         ended = self._connection.execute(query).all()
         ids = [row[0] for row in ended]
         if ids:
-            self._connection.execute(rows.delete().where(self._one_of(key, ids)))
+            self._writes.write_to_earlier(rows.delete().where(self._one_of(key, ids)))
             named = [(row[0], paths.resolve(folders.get(row[1], ""), row[2], row[3] is not False)) for row in ended]
-            schedule_deletion(self._metadata, self._lake.data_path, named)
+            schedule_deletion(self._writes, self._lake.data_path, named)
         return ids
 
     def _remove_tables(self, table_ids: Sequence[int]) -> None:
@@ -154,13 +171,23 @@ class _Expiry:
         for rows in _OF_TABLE:
             self._remove(rows, self._one_of(rows.c.table_id, table_ids))
         for name in (*names, *(inlined.delete_table_name(table_id) for table_id in table_ids)):
-            run_text(self._connection, f"DROP TABLE IF EXISTS {quote_identifier(name)}")
+            self._writes.text(f"DROP TABLE IF EXISTS {quote_identifier(name)}")
 
 
-def _unseen(rows: sa.Table) -> sa.ColumnElement[bool]:
-    """Rows that have ended and that no snapshot sees."""
-    s = t.snapshot
-    sees = sa.select(s.c.snapshot_id).where(
-        s.c.snapshot_id >= rows.c.begin_snapshot, s.c.snapshot_id < rows.c.end_snapshot
+def _unseen(rows: sa.Table, *stays: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:
+    """Rows that have ended and that no snapshot sees.
+
+    Args:
+        stays: condition on snapshots, where those that expire are still there.
+    """
+    sees = sa.select(_s.snapshot_id).where(
+        _s.snapshot_id >= rows.c.begin_snapshot, _s.snapshot_id < rows.c.end_snapshot
     )
-    return sa.and_(rows.c.end_snapshot.is_not(None), sa.not_(sees.exists()))
+    return sa.and_(rows.c.end_snapshot.is_not(None), sa.not_(sees.where(*stays).exists()))
+
+
+def _ranges(there: Iterable[int], expired: Collection[int]) -> list[tuple[int, int]]:
+    """The first and last ids of expired snapshots that have no other one between them."""
+    gone = set(expired)
+    runs = groupby(there, gone.__contains__)
+    return [(numbers[0], numbers[-1]) for is_gone, run in runs if is_gone and (numbers := list(run))]

@@ -10,12 +10,14 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog import versions
+from ducklake_lab.catalog.table_facts import TableColumnStats
 from ducklake_lab.catalog.uri import Backend
 from ducklake_lab.duckdb.bounds import respelled
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats, WrittenFile
 from ducklake_lab.model.promotion import is_wider, keeps_bounds
 from ducklake_lab.model.types import DataType
+from ducklake_lab.transaction.facts import CommitFacts
 from ducklake_lab.transaction.metadata import Metadata
 from ducklake_lab.transaction.nul_bytes import without_nul
 
@@ -41,7 +43,11 @@ def _spelled(stats: ColumnStats, target: DataType | None) -> ColumnStats:
 
 
 def retype_bounds(
-    metadata: Metadata, table_id: int, old: Mapping[int, dict[str, Any]], new: Mapping[int, dict[str, Any]]
+    metadata: Metadata,
+    facts: CommitFacts,
+    table_id: int,
+    old: Mapping[int, dict[str, Any]],
+    new: Mapping[int, dict[str, Any]],
 ) -> None:
     """Changes the committed bounds of columns whose types change with this commit.
 
@@ -55,15 +61,22 @@ def retype_bounds(
         if is_wider(target, source):
             narrowed.append(column_id)
         elif not keeps_bounds(source, target):
-            _widen(metadata, table_id, column_id, source, target, new[column_id]["initial_default"])
+            _widen(metadata, facts, table_id, column_id, source, target, new[column_id]["initial_default"])
     if narrowed:
         # bounds may be beyond the type; without a row they are unknown, and stay so
         c = t.table_column_stats.c
         metadata.write(t.table_column_stats.delete().where(c.table_id == table_id, c.column_id.in_(narrowed)))
+        facts.set_column_stats(table_id, dict.fromkeys(narrowed))
 
 
 def _widen(
-    metadata: Metadata, table_id: int, column_id: int, source: DataType, target: DataType, default: str | None
+    metadata: Metadata,
+    facts: CommitFacts,
+    table_id: int,
+    column_id: int,
+    source: DataType,
+    target: DataType,
+    default: str | None,
 ) -> None:
     """Spells bounds as values of the wider type, or clears them where some values may have another type."""
     connection, c = metadata.connection, t.column.c
@@ -72,6 +85,8 @@ def _widen(
     )
     was_another = {DataType(name) for name in connection.execute(types.distinct()).scalars()} != {source}
     unknown = was_another or (default is not None and not _is_same(default, source, target))
+    if unknown:
+        facts.clear_bounds(table_id, column_id)
     for stats in (t.file_column_stats, t.table_column_stats):
         condition = sa.and_(stats.c.table_id == table_id, stats.c.column_id == column_id)
         query = sa.select(*(versions.column(connection, column) for column in stats.c)).where(condition)
@@ -83,8 +98,12 @@ def _widen(
         for row in rows:
             row.update(_NO_BOUNDS if unknown else {name: row[name] and texts[row[name]] for name in _BOUNDS})
         # two statements for all files, which may be many
-        connection.execute(stats.delete().where(condition))
+        metadata.expect(sa.select(sa.func.count()).select_from(stats).where(condition), len(rows))
+        metadata.write(stats.delete().where(condition))
         metadata.insert_many(stats, rows)
+        if stats is t.table_column_stats:
+            names = TableColumnStats.__slots__
+            facts.set_column_stats(table_id, {column_id: TableColumnStats(*(rows[-1][name] for name in names))})
 
 
 def _is_same(text: str, source: DataType, target: DataType) -> bool:

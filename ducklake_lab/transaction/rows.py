@@ -15,13 +15,14 @@ from ducklake_lab.catalog.files import TableStats
 from ducklake_lab.catalog.inlined_rows import insert_rows
 from ducklake_lab.catalog.mappings import insert_mapping, read_mappings
 from ducklake_lab.catalog.projection import project
-from ducklake_lab.catalog.table_facts import TableColumnStats, TableFacts, read_table_facts
+from ducklake_lab.catalog.table_facts import TableColumnStats, TableFacts
 from ducklake_lab.catalog.tables import one_of
 from ducklake_lab.errors import CatalogError, TransactionError
-from ducklake_lab.model.entries import Snapshot, Table
+from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats, WrittenDeletes, WrittenFile
 from ducklake_lab.model.mapping import ColumnMapping
 from ducklake_lab.model.staged import ROW_ID, StagedData
+from ducklake_lab.transaction.facts import CommitFacts
 from ducklake_lab.transaction.metadata import Ids, Metadata, schedule_deletion
 from ducklake_lab.transaction.nul_bytes import unbounded_inlined, without_nul
 from ducklake_lab.transaction.retyping import spelled_for
@@ -54,11 +55,11 @@ class RowWriter:
         facts: of the tables that rows were added to, as they are now.
     """
 
-    def __init__(self, transaction: Transaction, metadata: Metadata, latest: Snapshot, ids: Ids) -> None:
+    def __init__(self, transaction: Transaction, metadata: Metadata, ids: Ids, facts: CommitFacts) -> None:
         self._tx = transaction
         self._metadata = metadata
-        self._latest = latest
         self._ids = ids
+        self._facts = facts
         self._mapping_ids: dict[tuple[int, object], int] = {}
         self.facts: dict[int, TableFacts] = {}
 
@@ -66,7 +67,7 @@ class RowWriter:
         if not staged.files and not staged.rows and not staged.flushed:
             return
         table_id, backend = self._ids.known(table.table_id), self._tx.lake.location.backend
-        facts = self._facts(table_id)
+        facts = self._facts.of(table_id)
         stats = facts.stats
         next_row_id = stats.next_row_id if stats is not None else 0
         shift = next_row_id - self._tx.row_id_base(table)
@@ -105,12 +106,6 @@ class RowWriter:
                 self._ids.file()  # the reference marks a change of data so
         self._update_stats(table, table_id, staged, rows.num_rows if rows is not None else 0, by_column, facts)
 
-    def _facts(self, table_id: int) -> TableFacts:
-        # this commit may have written to a table that it alters
-        kept = self._tx.lake.cache.by_newest(self._latest) if self._tx.state is self._tx.base else None
-        facts = kept.tables.get(table_id) if kept is not None else None
-        return facts or read_table_facts(self._metadata.connection, table_id)
-
     def _write_mappings(self, table_id: int, mappings: Sequence[ColumnMapping | None]) -> None:
         """Gives the mappings of files ids: those the table has, or new ones."""
         new = {mapping.key(): mapping for mapping in mappings if mapping is not None}
@@ -121,7 +116,7 @@ class RowWriter:
         for key, mapping in new.items():
             if (table_id, key) not in self._mapping_ids:
                 self._mapping_ids[table_id, key] = mapping_id = self._ids.file()
-                insert_mapping(self._metadata.connection, table_id, mapping_id, mapping)
+                insert_mapping(self._metadata, table_id, mapping_id, mapping)
 
     def insert_data_file(
         self,
@@ -222,9 +217,10 @@ class RowWriter:
         if name is None:
             # inlining was off when the table got its columns; the reference counts this as a change of the schema
             self._ids.schema_version += 1
-            inlined.create_data_table(connection, database, table_id, self._ids.schema_version, table.columns)
-            name = inlined.data_table_name(table_id, self._ids.schema_version)
-        insert_rows(connection, database, name, table.columns, rows, self._metadata.snapshot_id)
+            version = self._ids.schema_version
+            self._metadata.then(inlined.create_data_table, database, table_id, version, table.columns)
+            name = inlined.data_table_name(table_id, version)
+        self._metadata.then(insert_rows, database, name, table.columns, rows, self._metadata.snapshot_id)
         return name
 
     def _update_stats(
@@ -266,7 +262,7 @@ class RowWriter:
         """
         existing, changed = facts.columns, dict[int, TableColumnStats]()
         blank = [i for i, stats in existing.items() if stats.min_value is None or stats.max_value is None]
-        unbounded = self._unbounded(table, table_id, blank) if blank else set()
+        unbounded = self._unbounded(table, table_id, blank) | self._facts.cleared(table_id, blank) if blank else set()
         for column in leaves(table.columns):
             new = by_column.get(column.column_id)
             old = existing.get(column.column_id)
@@ -318,16 +314,16 @@ class RowWriter:
                 staged.deletes[local_id] = deletes
             self._insert_delete_file(table, table_id, file_id, deletes)
         if positions:
-            inlined.insert_deletes(
-                self._metadata.connection, self._tx.lake.database, table_id, positions, self._metadata.snapshot_id
-            )
+            database = self._tx.lake.database
+            if not database.has_table(self._metadata.connection, inlined.delete_table_name(table_id)):
+                self._metadata.then(inlined.create_delete_table, database, table_id)
+            self._metadata.then(inlined.insert_deletes, table_id, positions, self._metadata.snapshot_id)
         if staged.deleted_row_ids:
-            for name, version in inlined.inlined_tables(self._metadata.connection, table_id):
-                # those that this commit has made hold nothing to end
-                if version <= self._tx.base.snapshot.schema_version:
-                    inlined.end_rows(
-                        self._metadata.connection, name, sorted(staged.deleted_row_ids), self._metadata.snapshot_id
-                    )
+            row_ids = sorted(staged.deleted_row_ids)
+            tables = inlined.inlined_tables(self._metadata.connection, table_id)
+            self._metadata.expect(inlined.number_of_tables(table_id), len(tables))
+            for name, _ in tables:
+                self._metadata.then(inlined.end_rows, name, row_ids, self._metadata.snapshot_id)
 
     def _insert_delete_file(self, table: Table, table_id: int, file_id: int, deletes: WrittenDeletes) -> None:
         if deletes.replaces:
@@ -366,7 +362,6 @@ class RowWriter:
 
     def finish_flush(self, table: Table, staged: StagedData) -> None:
         """Write the delete files of flushed data files, and remove flushed rows and deletions from the catalog."""
-        connection = self._metadata.connection
         table_id = self._ids.known(table.table_id)
         for local_id, flushed in staged.flushed.items():
             if flushed.deletes is not None:
@@ -374,6 +369,6 @@ class RowWriter:
                 plain = replace(flushed.deletes, partial_max=None)
                 self._insert_delete_file(table, table_id, self._ids.known(local_id), plain)
         for name, up_to in staged.flushed_tables.items():
-            inlined.remove_rows(connection, name, up_to)
+            self._metadata.then(inlined.remove_rows, name, up_to)
         if staged.flushed_deletes is not None:
-            inlined.remove_deletes(connection, table_id, staged.flushed_deletes)
+            self._metadata.then(inlined.remove_deletes, table_id, staged.flushed_deletes)

@@ -17,6 +17,7 @@ from ducklake_lab.model.changes import Change, format_changes
 from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.transaction.compactions import CompactionWriter
 from ducklake_lab.transaction.entries import EntryWriter
+from ducklake_lab.transaction.facts import CommitFacts
 from ducklake_lab.transaction.metadata import Ids, Metadata
 from ducklake_lab.transaction.own_changes import OwnChange
 from ducklake_lab.transaction.rows import RowWriter
@@ -28,6 +29,7 @@ class CommitWriter:
 
     Attributes:
         snapshot_id: of the snapshot being written.
+        metadata: holds what it writes.
         facts: of the tables that it adds rows to; None where it writes more than rows and deletions.
     """
 
@@ -35,22 +37,23 @@ class CommitWriter:
         self, transaction: Transaction, connection: sa.Connection, latest: Snapshot, changes: Sequence[OwnChange]
     ) -> None:
         self._tx = transaction
-        self._connection = connection
         self._latest = latest
         self.snapshot_id = latest.snapshot_id + 1
-        self._metadata = Metadata(connection, self.snapshot_id)
+        self.metadata = Metadata(connection, self.snapshot_id)
         self._ids = Ids(latest)
         self._changes = [own for own in changes if own.noted]
         self.facts: Mapping[int, TableFacts] | None = None
 
     def write(self) -> Snapshot:
-        """Writes all rows; gives the new snapshot. The caller commits."""
+        """Reads what it needs, and holds all rows; gives the new snapshot. The caller flushes and commits."""
         tx = self._tx
+        self.metadata.expect(sa.select(sa.func.max(t.snapshot.c.snapshot_id)), self._latest.snapshot_id)
+        facts = CommitFacts(tx, self.metadata, self._latest)
         if tx.state.differs_from(tx.base):
             self._ids.schema_version += 1
-            EntryWriter(tx, self._metadata, self._ids, self._ids.schema_version).write()
+            EntryWriter(tx, self.metadata, self._ids, facts).write()
         self._write_tags()
-        rows = RowWriter(tx, self._metadata, self._latest, self._ids)
+        rows = RowWriter(tx, self.metadata, self._ids, facts)
         # the order in which the reference hands out ids: committed tables first
         data = sorted(tx.data.items())
         for table_id, staged in data:
@@ -65,9 +68,7 @@ class CommitWriter:
         self._write_compactions(rows)
         if tx.state is tx.base and not any(staged.flushed or staged.compactions for staged in tx.data.values()):
             self.facts = rows.facts
-        snapshot = self._write_snapshot()
-        self._metadata.flush(last=True)
-        return snapshot
+        return self._write_snapshot()
 
     def _write_tags(self) -> None:
         tag = t.tag
@@ -75,9 +76,9 @@ class CommitWriter:
             if table_id not in self._tx.state.tables:
                 continue
             object_id = self._ids.known(table_id)
-            self._metadata.end(tag, sa.and_(tag.c.object_id == object_id, tag.c.key == key))
+            self.metadata.end(tag, sa.and_(tag.c.object_id == object_id, tag.c.key == key))
             if value is not None:
-                self._metadata.insert(tag, object_id=object_id, begin_snapshot=self.snapshot_id, key=key, value=value)
+                self.metadata.insert(tag, object_id=object_id, begin_snapshot=self.snapshot_id, key=key, value=value)
 
     def _write_compactions(self, rows: RowWriter) -> None:
         compacted = {i: staged for i, staged in self._tx.data.items() if staged.compactions}
@@ -85,7 +86,7 @@ class CommitWriter:
             raise TransactionError(
                 "A transaction compacts files or makes other changes, not both; COMMIT before merging or rewriting."
             )
-        writer = CompactionWriter(self._tx, self._metadata, self._ids, rows)
+        writer = CompactionWriter(self._tx, self.metadata, self._ids, rows)
         for table_id, staged in compacted.items():
             writer.write(self._tx.state.tables[table_id], staged)
 
@@ -97,7 +98,7 @@ class CommitWriter:
             self._ids.next_catalog_id,
             self._ids.next_file_id,
         )
-        self._metadata.insert(
+        self.metadata.insert(
             t.snapshot,
             snapshot_id=snapshot.snapshot_id,
             snapshot_time=snapshot.snapshot_time,
@@ -105,7 +106,7 @@ class CommitWriter:
             next_catalog_id=snapshot.next_catalog_id,
             next_file_id=snapshot.next_file_id,
         )
-        self._metadata.insert(
+        self.metadata.insert(
             t.snapshot_changes,
             snapshot_id=snapshot.snapshot_id,
             changes_made=format_changes(map(self._committed, self._changes)),

@@ -304,6 +304,22 @@ def _faults() -> Iterator[Fault]:
         _BEGIN_G,
         mends=False,
     )
+    # a file that begins with deletions, of fewer rows than would make room for those that the other file has
+    twin = (
+        f"INSERT INTO ducklake_data_file SELECT * REPLACE (3500 AS data_file_id, {_N} - 1 AS begin_snapshot) FROM "
+        f"ducklake_data_file WHERE data_file_id = {_F}; INSERT INTO ducklake_delete_file SELECT * REPLACE (3501 AS delete_file_id, "
+        f"3500 AS data_file_id, {_N} - 1 AS begin_snapshot) FROM ducklake_delete_file WHERE delete_file_id = {_D}"
+    )
+    yield Fault("row_ids_twice", twin, f"SELECT {_N} - 1", mends=False)
+    # the catalog says that there is room, and the files are seen together before the newest snapshot alone
+    yield Fault(
+        "row_id_twice",
+        f"{twin}; UPDATE ducklake_delete_file SET delete_count = 95 WHERE delete_file_id = 3501; "
+        f"UPDATE ducklake_data_file SET end_snapshot = {_N} WHERE data_file_id = {_F}",
+        f"SELECT {_N} - 1",
+        mends=False,
+        deep=True,
+    )
     yield Fault("next_row_id_too_small", f"UPDATE ducklake_table_stats SET next_row_id = 150 WHERE table_id = {_T}")
     yield Fault("table_stats_missing", f"DELETE FROM ducklake_table_stats WHERE table_id = {_T}", _BEGIN_F)
     yield Fault(

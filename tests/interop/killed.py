@@ -1,7 +1,7 @@
 """Commits one transaction and is killed with SIGKILL on the way: `python -m tests.interop.killed URI N STEP`.
 
 STEP is the number of what it asks of the catalog's database while committing, before which it dies; 0 lets it through
-and prints how many there are; -1 kills it as soon as the commit has returned.
+and prints how many there are; -1 kills it as soon as the commit has returned. Of a served catalog, requests and answers count too.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import sqlalchemy as sa
 
 import ducklake_lab as dl
+from ducklake_lab.duckdb.remote import RemoteConnection
 
 #: Some of everything, in one transaction: a new table, rows added and deleted, another shape.
 STATEMENTS = (
@@ -40,6 +41,16 @@ def main(uri: str, n: int, step: int) -> None:
 
         sa.event.listen(sa.Engine, "before_cursor_execute", count)
         sa.event.listen(sa.Engine, "commit", count)
+        run = RemoteConnection._run
+
+        def counted(connection: RemoteConnection, text: str) -> None:
+            count()
+            try:
+                run(connection, text)
+            finally:
+                count()
+
+        RemoteConnection._run = counted  # type: ignore[method-assign]
         session.sql("COMMIT")
         if step < 0:
             os.kill(os.getpid(), signal.SIGKILL)

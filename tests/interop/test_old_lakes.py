@@ -16,6 +16,7 @@ import ducklake_lab as dl
 from ducklake_lab.catalog.duckdb_files import FileConnection
 from tests.interop.comparing import attach, detach, metadata
 from tests.old_lakes.make import KINDS, unpack, with_catalog
+from tests.quack import Servers
 
 pytestmark = pytest.mark.sampled(5)
 
@@ -365,3 +366,21 @@ def test_a_catalog_migrated_by_another_is_not_misread(tmp_path: Path) -> None:
         dl.connect(uri(tmp_path, "duckdb"), alias="lake", automatic_migration=True).close()
         with pytest.raises(dl.CatalogVersionError, match="attach it again"):
             session.tables()
+
+
+@pytest.mark.parametrize("spec", OLD)
+def test_a_served_lake_is_read_and_migrated(spec: str, tmp_path: Path, quack_server: Servers) -> None:
+    """Views that show it last as long as a session on the server, also after the server was started anew."""
+    expected = unpack(spec, "duckdb", tmp_path)
+    served = tmp_path / "duckdb.catalog"
+    port = quack_server.serve(served)
+    address = f"ducklake:quack:localhost:{port}"
+    with dl.connect(address, alias="lake", engine="duckdb", read_only=True) as session:
+        check_rows(session, expected)
+        quack_server.stop(port)
+        quack_server.serve(served, port)
+        check_rows(session, expected)
+    with dl.connect(address, alias="lake", engine="duckdb", automatic_migration=True) as session:
+        check_rows(session, expected)
+        session.sql("CREATE TABLE made AS SELECT 1 AS i")
+    quack_server.stop(port)

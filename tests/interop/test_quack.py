@@ -61,7 +61,7 @@ def test_both_ways(
 
 @pytest.mark.timeout(600)
 def test_a_server_that_is_killed_while_it_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each commit writes to two tables; what was said to be in is in, and no commit is in by half."""
+    """Each commit alters a table and writes to two; what was said to be in is in, and no commit is in by half."""
     monkeypatch.setenv("QUACK_TOKEN", TOKEN)
     servers = Servers()
     path = tmp_path / "lake.served"
@@ -79,7 +79,10 @@ def test_a_server_that_is_killed_while_it_commits(tmp_path: Path, monkeypatch: p
             while servers.process.poll() is None:
                 n += 1
                 try:
-                    session.sql(f"BEGIN; INSERT INTO a VALUES ({n}); INSERT INTO b VALUES ({n}); COMMIT")
+                    session.sql(
+                        f"BEGIN; INSERT INTO a VALUES ({n}); COMMENT ON TABLE a IS '{n}'; ALTER TABLE b ALTER i SET DEFAULT {n}; "
+                        f"INSERT INTO b VALUES ({n}); COMMIT"
+                    )
                 except dl.CommitUnknownError:
                     unknown.append(n)
                 except dl.DuckLakeError:
@@ -92,6 +95,8 @@ def test_a_server_that_is_killed_while_it_commits(tmp_path: Path, monkeypatch: p
             servers = _again(path, port)
             found = [i for (i,) in session.sql("SELECT i FROM a ORDER BY i").fetchall()]
             assert [i for (i,) in session.sql("SELECT i FROM b ORDER BY i").fetchall()] == found
+            ((comment,),) = session.sql("SELECT comment FROM duckdb_tables() WHERE table_name = 'a'").fetchall()
+            assert comment == (str(found[-1]) if found else None)
             assert set(done) <= set(found) <= {*done, *unknown}
             assert session.current_snapshot().snapshot_id == len(found) + 2
     servers.close()
@@ -103,3 +108,45 @@ def _again(path: Path, port: int) -> Servers:
     servers = Servers()
     servers.serve(path, port)
     return servers
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", ["quack"])
+def test_two_writers_that_alter_and_write(
+    kind: str, new_catalog: Callable[..., str], tmp_path: Path, reference: duckdb.DuckDBPyConnection
+) -> None:
+    uri, errors = new_catalog(kind), list[dl.DuckLakeError]()
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/d", engine="duckdb") as session:
+        session.sql(
+            "CREATE TABLE shared (w INTEGER, n INTEGER); CREATE TABLE t0 (n INTEGER); CREATE TABLE t1 (n INTEGER)"
+        )
+        before = session.current_snapshot().snapshot_id
+
+    def write(worker: int) -> None:
+        try:
+            with dl.connect(uri, alias="lake", engine="duckdb") as session:
+                session.sql("SET ducklake_max_retry_count = 100; SET ducklake_retry_wait_ms = 5")
+                for n in range(12):
+                    session.sql(
+                        f"BEGIN; ALTER TABLE t{worker} ADD COLUMN c{n} INTEGER DEFAULT {n}; "
+                        f"INSERT INTO t{worker} (n) VALUES ({n}); INSERT INTO shared VALUES ({worker}, {n}); COMMIT"
+                    )
+        except dl.DuckLakeError as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=write, args=(worker,)) for worker in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    with dl.connect(uri, alias="lake", engine="duckdb") as session:
+        assert session.current_snapshot().snapshot_id == before + 24
+        assert not session.doctor(deep=True).is_ill
+    attach(reference, uri)
+    assert reference.execute("SELECT w, sum(n), count(*) FROM shared GROUP BY w ORDER BY w").fetchall() == [
+        (0, 66, 12), (1, 66, 12)
+    ]  # fmt: skip
+    for worker in range(2):
+        assert reference.execute(f"SELECT sum(n), sum(c0), sum(c11) FROM t{worker}").fetchall() == [(66, 0, 132)]
+    detach(reference)

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.below_sqlalchemy import run_text
 from ducklake_lab.catalog.duckdb_files import FileConnection
+from ducklake_lab.catalog.quack import QuackConnection
 from ducklake_lab.catalog.versions import v0_2, v0_3, v0_4, v1_0, v1_1, v1_1_dev1
 from ducklake_lab.catalog.versions.version import Version, without
 from ducklake_lab.errors import CatalogError, CatalogVersionError, UnsupportedFeatureError, UsageError
@@ -154,7 +155,7 @@ def migrate(connection: sa.Connection, version: Version, target: Version, displa
 def _show(connection: sa.Connection, version: Version, target: Version) -> None:
     """Puts temporary views with the tables of the target before the catalog's own tables.
 
-    They last as long as a connection to a DuckDB file, and elsewhere as long as the transaction.
+    They last as long as a connection to a DuckDB, and elsewhere as long as the transaction.
     """
     if connection.dialect.name == "mysql":
         raise UnsupportedFeatureError(
@@ -169,7 +170,7 @@ def _show(connection: sa.Connection, version: Version, target: Version) -> None:
         return
     statements = _views(connection.dialect, version, target, schema)
     driver = connection.connection.driver_connection
-    if statements and isinstance(driver, FileConnection):
+    if statements and isinstance(driver, FileConnection | QuackConnection):
         connection.rollback()
         driver.prepare("; ".join(statements))
         connection.begin()

@@ -10,16 +10,35 @@ from ducklake_lab.model.quoting import quote_identifier
 _RANGE = "{0}.row_id_start IS NOT NULL AND {0}.record_count > 0"
 
 
-def _same_start(_: Context) -> str:
-    # a restore brings rows back in a file that begins with deletions of all its other rows
+def _same_start(context: Context) -> str:
+    # a restore brings rows back in a file that begins with deletions of all its other rows: then no more rows than the longer
+    # file has are left of both. Which ones they are, the files alone show: see row_id_twice
+    at = later("a.begin_snapshot", "b.begin_snapshot")
+    of_a, of_b = (_deleted(context, file, at) for file in "ab")
+    longer = later("a.record_count", "b.record_count")
     return (
         "SELECT a.table_id AS table_id, a.data_file_id AS id, b.data_file_id AS other, a.row_id_start AS row_id, "
-        f"{later('a.begin_snapshot', 'b.begin_snapshot')} AS since, {sooner('a.end_snapshot', 'b.end_snapshot')} AS until "
+        f"{at} AS since, {sooner('a.end_snapshot', 'b.end_snapshot')} AS until "
         "FROM ducklake_data_file AS a JOIN ducklake_data_file AS b ON b.table_id = a.table_id "
         "AND b.row_id_start = a.row_id_start AND b.data_file_id > a.data_file_id "
         f"WHERE {_RANGE.format('a')} AND {_RANGE.format('b')} AND {overlap('a', 'b')} "
-        "AND a.partial_max IS NULL AND b.partial_max IS NULL AND NOT EXISTS (SELECT 1 FROM ducklake_delete_file AS d "
-        "WHERE d.data_file_id = b.data_file_id AND d.begin_snapshot <= b.begin_snapshot)"
+        "AND a.partial_max IS NULL AND b.partial_max IS NULL AND "
+        f"(a.record_count + b.record_count - {of_a} - {of_b} > {longer} OR ({of_b} = 0 AND a.record_count > {of_a}))"
+    )
+
+
+def _deleted(context: Context, file: str, at: str) -> str:
+    """SQL of the number of rows of a file that are deleted at a snapshot: those of its delete files, also if later, and inlined."""
+    parts = [
+        "SELECT data_file_id AS file_id, delete_count AS gone, begin_snapshot, end_snapshot FROM ducklake_delete_file"
+    ]
+    parts += [
+        f"SELECT file_id, 1, begin_snapshot, NULL FROM {quote_identifier(name)}"
+        for _, name in sorted(context.delete_tables.items())
+    ]
+    return (
+        f"coalesce((SELECT sum(d.gone) FROM ({' UNION ALL '.join(parts)}) AS d WHERE d.file_id = {file}.data_file_id "
+        f"AND d.begin_snapshot <= {at} AND coalesce(d.end_snapshot, {NEVER}) > {at}), 0)"
     )
 
 

@@ -142,7 +142,7 @@ def test_an_insert_makes_few_round_trips(session: dl.Session, monkeypatch: pytes
 
 
 def test_many_rows_are_one_array_for_each_column(lake: Lake, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ducklake_lab.transaction.metadata._MOST", 20)
+    monkeypatch.setattr("ducklake_lab.catalog.writes._MOST", 20)
     moment = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=timezone(timedelta(hours=2)))
     texts = ["", "NULL", "{a,b}", "q\"uo'te", "back\\slash", "é", None]
     stats = [
@@ -158,7 +158,7 @@ def test_many_rows_are_one_array_for_each_column(lake: Lake, place: str, monkeyp
         metadata = Metadata(connection, 100)
         metadata.insert_many(t.table_column_stats, stats)
         metadata.insert_many(t.files_scheduled_for_deletion, old)
-        metadata.flush(last=True)
+        metadata.flush()
         connection.commit()
     with psycopg.connect(place, row_factory=dict_row) as other:
         names = ", ".join(stats[0])
@@ -173,7 +173,7 @@ def test_a_row_of_many_that_does_not_fit_writes_none(lake: Lake, place: str) -> 
         metadata = Metadata(connection, 100)
         metadata.insert_many(t.snapshot, rows)
         with pytest.raises(sa.exc.IntegrityError):
-            metadata.flush(last=True)
+            metadata.flush()
     assert snapshots(place) == 2
 
 

@@ -341,3 +341,160 @@ def test_options_of_files_are_refused(place: str, tmp_path: Path):
     for option in ({"storage_version": "v1.5.0"}, {"exclusive": True}):
         with pytest.raises(dl.UnsupportedFeatureError, match="quack"):
             dl.connect(f"ducklake:quack:{place}", data_path=f"{tmp_path}/d", **option)
+
+
+#: Transactions with all that a commit writes; `{files}` is a file to add.
+_EVERYTHING = (
+    "CREATE SCHEMA s; CREATE TABLE s.made (i INTEGER, v VARCHAR DEFAULT 'x'); INSERT INTO s.made (i) VALUES (1), (2)",
+    "ALTER TABLE a ADD COLUMN c INTEGER DEFAULT 7; INSERT INTO a VALUES (3, 'c', 1); ALTER TABLE b ALTER i TYPE BIGINT; "
+    "INSERT INTO b VALUES (9000000000, 'b'); ALTER TABLE a RENAME c TO d; UPDATE a SET d = 8 WHERE i = 1",
+    "ALTER TABLE big ALTER f TYPE DOUBLE; INSERT INTO big SELECT i, i FROM range(2000) r(i); DELETE FROM big WHERE i < 5; "
+    "DELETE FROM a WHERE i = 1; INSERT INTO b VALUES (1, 'x')",
+    "COMMENT ON TABLE a IS 'it''s'; COMMENT ON COLUMN a.i IS '1'; CREATE VIEW w AS FROM a; CREATE MACRO m(x) AS x + 1; "
+    "ALTER TABLE big SET PARTITIONED BY (i); ALTER TABLE b SET SORTED BY (i ASC)",
+    "CALL ducklake_add_data_files('lake', 'added', '{files}'); INSERT INTO a (i) VALUES (5)",
+    "DROP TABLE s.made; DROP VIEW w; DROP MACRO m; ALTER TABLE a RENAME TO other; ALTER TABLE other RENAME TO a",
+    "CALL lake.set_option('parquet_compression', 'zstd'); INSERT INTO a (i) VALUES (6)",
+)
+#: Statements that are commits of their own.
+_MAINTENANCE = (
+    "CALL lake.set_option('data_inlining_row_limit', '20')",
+    "CALL ducklake_flush_inlined_data('lake')",
+    "CALL ducklake_merge_adjacent_files('lake')",
+    "CALL ducklake_rewrite_data_files('lake', 'big', delete_threshold => 0)",
+    "CALL ducklake_expire_snapshots('lake', older_than => now())",
+    "CALL ducklake_cleanup_old_files('lake', cleanup_all => true)",
+    "CALL ducklake_delete_orphaned_files('lake', cleanup_all => true)",
+    "CHECKPOINT",
+)
+
+
+@pytest.fixture
+def texts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Texts that clients send."""
+    sent: list[str] = []
+    run = RemoteConnection._run
+
+    def noted(connection: RemoteConnection, text: str) -> None:
+        sent.append(text)
+        run(connection, text)
+
+    monkeypatch.setattr(RemoteConnection, "_run", noted)
+    return sent
+
+
+def _check_none_is_left_open(texts: list[str]) -> None:
+    for text in texts:
+        began, ended = text.startswith("BEGIN TRANSACTION;"), text.endswith("\nCOMMIT")
+        assert began == ended, text
+        assert text != "ROLLBACK"
+    texts.clear()
+
+
+def test_no_transaction_is_open_between_two_requests(place: str, tmp_path: Path, texts: list[str]):
+    duckdb.execute(f"COPY (SELECT 1 AS n, 'x' AS s) TO '{tmp_path}/added.parquet'")
+    with dl.connect(f"quack:{place}", alias="lake", data_path=f"{tmp_path}/d", engine="duckdb") as session:
+        session.sql("CREATE TABLE a (i INTEGER, s VARCHAR); CREATE TABLE b (i INTEGER, s VARCHAR)")
+        session.sql("CREATE TABLE big (i INTEGER, f FLOAT); CREATE TABLE added (n INTEGER, s VARCHAR)")
+        session.sql("INSERT INTO a VALUES (1, 'a'), (2, 'b'); INSERT INTO b VALUES (1, 'a')")
+        session.sql("INSERT INTO big SELECT i, i FROM range(1000) r(i)")
+        for statements in _EVERYTHING:
+            before = session.current_snapshot().snapshot_id
+            session.sql(f"BEGIN; {statements.format(files=tmp_path / 'added.parquet')}")
+            texts.clear()
+            session.sql("COMMIT")
+            assert len([text for text in texts if text.startswith("BEGIN")]) == 1
+            _check_none_is_left_open(texts)
+            assert session.current_snapshot().snapshot_id == before + 1
+        for statement in _MAINTENANCE:
+            session.sql(statement)
+            _check_none_is_left_open(texts)
+        session.tag("first")
+        session.untag("first")
+        session.sql("DELETE FROM __ducklake_metadata_lake.ducklake_metadata WHERE key = 'none'")
+        _check_none_is_left_open(texts)
+        assert not session.doctor(deep=True).is_ill
+        assert session.sql("SELECT i, s, d FROM a ORDER BY i").fetchall() == [
+            (2, "b", 7), (3, "c", 1), (5, None, 7), (6, None, 7)
+        ]  # fmt: skip
+        assert session.sql("SELECT sum(i), count(*), max(f) FROM big").fetchall() == [(2498480, 2990, 1999.0)]
+        assert session.sql("FROM added").fetchall() == [(1, "x")]
+
+
+@pytest.mark.slow
+def test_a_commit_that_the_server_refuses_at_any_statement(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The lake is as before, nothing is open, and the next commit is in at its first try."""
+    with dl.connect(f"quack:{place}", alias="lake", data_path=f"{tmp_path}/d", engine="duckdb") as session:
+        session.sql("CREATE TABLE a (i INTEGER, s VARCHAR); CREATE TABLE b (i FLOAT)")
+        session.sql("INSERT INTO a VALUES (1, 'a'), (2, 'b'); INSERT INTO b VALUES (1.5)")
+        session.sql("SET ducklake_max_retry_count = 0")
+        run, refused_at, count = RemoteConnection._run, 0, 0
+
+        def refused(connection: RemoteConnection, text: str) -> None:
+            nonlocal count
+            statements = text.split(";\n")
+            if len(statements) > 3:
+                count = len(statements)
+                if refused_at < count:
+                    statements.insert(refused_at, "SELECT error('refused')")
+            run(connection, ";\n".join(statements))
+
+        monkeypatch.setattr(RemoteConnection, "_run", refused)
+        changes = (
+            "BEGIN; ALTER TABLE b ALTER i TYPE DOUBLE; INSERT INTO b VALUES (2.5); ALTER TABLE a ADD COLUMN c INTEGER; "
+            "DELETE FROM a WHERE i = 1; INSERT INTO a (i) VALUES (9); COMMIT"
+        )
+        before = session.current_snapshot()
+        while not count or refused_at < count:
+            with pytest.raises(dl.DuckLakeError, match="The catalog refused the commit: refused"):
+                session.sql(changes)
+            if session.in_transaction:
+                session.sql("ROLLBACK")
+            assert session.current_snapshot() == before
+            with contextlib.closing(RemoteConnection(f"quack:{place}", TOKEN)) as other:
+                run(other, "UPDATE ducklake_metadata SET value = value || ' ' WHERE key = 'created_by'")
+                run(other, "CHECKPOINT")
+            refused_at += 1
+        assert count > 10
+        session.sql(changes)
+        assert session.sql("SELECT i, c FROM a ORDER BY i").fetchall() == [(2, None), (9, None)]
+        assert session.sql("SELECT sum(i) FROM b").fetchall() == [(4.0,)]
+
+
+def test_a_commit_waits_for_its_turn_and_then_goes_without(two: tuple[RemoteConnection, RemoteConnection]):
+    first, second = two
+    # as a client that died between the refusal of its text and its ROLLBACK
+    first._run("BEGIN; CREATE TYPE ducklake_lab_commit AS BOOLEAN; INSERT INTO t VALUES (1, 'a')")
+    second.execute("INSERT INTO t VALUES (2, 'b')")
+    second.commit()
+    assert _ids(second) == [2]
+    first._run("ROLLBACK")
+
+
+def test_a_condition_that_does_not_hold_refuses_the_commit(two: tuple[RemoteConnection, RemoteConnection]):
+    first, second = two
+    first.expect("(SELECT count(*) FROM t) = 0")
+    first.execute("INSERT INTO t VALUES (1, 'a')")
+    second.execute("INSERT INTO t VALUES (2, 'b')")
+    second.commit()
+    with pytest.raises(duckdb.TransactionException, match="another client has committed"):
+        first.commit()
+    assert _ids(first) == [2]
+    first.execute("INSERT INTO t VALUES (1, 'a')")
+    first.commit()
+    assert _ids(first) == [1, 2]
+
+
+def test_names_that_look_like_sql(place: str, tmp_path: Path, texts: list[str]):
+    hostile = "a\";\nCOMMIT; DROP TABLE ducklake_snapshot; -- ' ? $1 :x %s"
+    quoted = hostile.replace('"', '""')
+    with dl.connect(f"quack:{place}", alias="lake", data_path=f"{tmp_path}/d", engine="duckdb") as session:
+        session.sql(f'CREATE TABLE "{quoted}" (i INTEGER, "{quoted}" VARCHAR)')
+        text = hostile.replace("'", "''")
+        session.sql(f"""INSERT INTO "{quoted}" VALUES (1, '{text}'), (2, NULL)""")
+        session.sql(
+            f"""BEGIN; ALTER TABLE "{quoted}" ADD COLUMN "x{quoted}" VARCHAR DEFAULT '{text}'; COMMENT ON TABLE "{quoted}" IS
+            '{text}'; INSERT INTO "{quoted}" VALUES (3, '{text}', 'b'); DELETE FROM "{quoted}" WHERE i = 2; COMMIT""",
+        )
+        assert session.sql(f'FROM "{quoted}" ORDER BY i').fetchall() == [(1, hostile, hostile), (3, hostile, "b")]
+    assert not [text for text in texts if text == "ROLLBACK"]

@@ -31,7 +31,8 @@ def stopping(writer):
         return write(writer)
     if sys.argv[2] == "written":
         found = write(writer)
-        writer._metadata.connection.exec_driver_sql("SELECT 1").all()  # sends what is held back
+        writer.metadata.flush()
+        writer.metadata.connection.exec_driver_sql("SELECT 1").all()  # sends what is held back
     os.kill(os.getpid(), signal.SIGSTOP)
     return write(writer) if sys.argv[2] != "written" else found
 
