@@ -58,6 +58,7 @@ class Relation:
         source: its lake source, or None.
         nullable: an outer join may make all of its columns NULL.
         written: its alias in the text that DuckDB reads, in place of its name with qualifiers; "" if that name stays.
+        title: its name in errors, if it has none in SQL.
     """
 
     alias: str
@@ -67,6 +68,7 @@ class Relation:
     source: Source | None = None
     nullable: bool = False
     written: str = ""
+    title: str = ""
 
     def __deepcopy__(self, memo: object) -> Relation:
         # Copies of a syntax tree refer to the same relation.
