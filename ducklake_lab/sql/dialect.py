@@ -174,6 +174,11 @@ class DuckLakeSql(DuckDB):
         ARRAY_CONSTRUCTORS: ClassVar[Any] = {}
         # The base parser adds default sizes to DECIMAL.
         TYPE_CONVERTERS: ClassVar[Any] = {}
+        UNARY_PARSERS: ClassVar[Any] = {
+            **DuckDBParser.UNARY_PARSERS,
+            # A function to DuckDB: `ORDER BY +2` names no position, and `+'a'` does not exist.
+            TokenType.PLUS: lambda self: _call("+", self._parse_unary()),
+        }
         PLACEHOLDER_PARSERS: ClassVar[Any] = {
             **DuckDBParser.PLACEHOLDER_PARSERS,
             TokenType.COLON: lambda self: self._parse_named_placeholder(),

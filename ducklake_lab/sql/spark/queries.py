@@ -262,7 +262,8 @@ def _double(node: exp.Expr) -> exp.Cast:
 
 def _with_total(node: exp.Select, type_of: TypeOf) -> exp.Select:
     """Returns the query plus its total if there are no rows; Spark omits that total."""
-    kinds = {key: type_of(key) for key in keys_of(node.args["group"])}
+    keys = [at_position(node, key).unnest() for key in keys_of(node.args["group"])]
+    kinds = {key: type_of(key) for key in keys}
 
     def total(part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Anonymous) and part.name.lower() in ("grouping", "grouping_id"):
