@@ -142,6 +142,7 @@ class Notes:
         is_translated: a subquery is already in Spark SQL.
         is_totalled: another query adds the total of a query over no rows.
         worker_call: the worker's call behind a value.
+        asked: the query for the value of LIMIT or OFFSET, with names as written.
     """
 
     span: tuple[int, int] | None = None
@@ -166,6 +167,7 @@ class Notes:
     is_translated: bool = False
     is_totalled: bool = False
     worker_call: exp.Expr | None = None
+    asked: exp.Query | None = None
 
     def __copy__(self) -> Notes:
         # trees of thousands of nodes are copied: only what is noted costs time

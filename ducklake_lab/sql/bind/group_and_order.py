@@ -253,9 +253,22 @@ def bind_order_of_names(binder: Binding, node: exp.Expr, outputs: Outputs, paren
                         f"ORDER BY {key.sql(dialect='duckdb')} is no column of {_title(node)}. "
                         "Select it on each side, or sort SELECT * FROM (…)."
                     )
-        for part in ("limit", "offset"):
-            if node.args.get(part):
-                binder.expression(node.args[part], scope, ctes)
+        bind_limit(binder, node, ctes)
+
+
+def bind_limit(binder: Binding, node: exp.Expr, ctes: Ctes) -> None:
+    """Binds LIMIT and OFFSET, which see no columns.
+
+    Raises:
+        BindError: a set operation has a query there, as DuckDB does not take it.
+    """
+    for part in ("limit", "offset"):
+        clause = node.args.get(part)
+        if clause is None:
+            continue
+        if isinstance(node, exp.SetOperation) and clause.find(exp.Query) is not None:
+            raise BindError(f"{part.upper()} of {_title(node)} takes no query; use SELECT * FROM (…) around it.")
+        binder.expression(clause, Scope(), ctes)
 
 
 def _title(node: exp.Expr) -> str:

@@ -119,6 +119,21 @@ def test_a_position_is_one_of_the_select_list(query: str, key: str) -> None:
         plan(query.format(key))
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT year FROM planes LIMIT year", 'no FROM to take column "year" from'),
+        ("SELECT (SELECT 1 LIMIT planes.year) FROM planes", 'Nothing in FROM is called "planes"'),
+        ("SELECT year FROM planes LIMIT (SELECT planes.year)", 'Nothing in FROM is called "planes"'),
+        ("SELECT year FROM planes UNION SELECT 1 LIMIT (SELECT 1)", "LIMIT of the UNION takes no query"),
+        ("SELECT year FROM planes EXCEPT SELECT 1 OFFSET (SELECT 1)", "OFFSET of the EXCEPT takes no query"),
+    ],
+)
+def test_limits_see_no_columns(text: str, message: str) -> None:
+    with pytest.raises(BindError, match=message):
+        plan(text)
+
+
 @pytest.mark.parametrize("key", ["1 + 1", "+1", "1::INT", "true", "(SELECT 1)", "year + 1", "-year", "random()"])
 def test_a_set_operation_is_ordered_by_its_columns(key: str) -> None:
     with pytest.raises(BindError, match="is no column of the UNION"):
