@@ -335,6 +335,22 @@ def group(node: exp.Group, translate: Step, part: Callable[[exp.Expr, str], None
     return node
 
 
+def check_recursion(node: exp.CTE) -> None:
+    """Raises if a recursive query leaves out rows that it has found; Spark's recursion keeps all rows."""
+    clause, query = node.parent, node.this
+    if not isinstance(clause, exp.With) or not clause.args.get("recursive"):
+        return
+    if node.args.get("key_expressions"):
+        raise UnsupportedFeatureError("WITH RECURSIVE … USING KEY is not supported on Spark; use engine='duckdb'.")
+    folded = node.alias.casefold()
+    if isinstance(query, exp.Union) and query.args.get("distinct"):
+        if any(table.name.casefold() == folded and not table.db for table in query.expression.find_all(exp.Table)):
+            raise UnsupportedFeatureError(
+                "WITH RECURSIVE … UNION is not supported on Spark, whose recursion keeps all rows; "
+                "use UNION ALL where no row comes twice, or engine='duckdb'."
+            )
+
+
 def subquery(node: exp.Subquery, children: Step) -> exp.Expr:
     lateral = notes(node).is_lateral
     result = children(node)
