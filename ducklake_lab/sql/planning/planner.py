@@ -38,7 +38,6 @@ def plan_query(query: Query, resolver: Resolver, lake_schema: tuple[str, str] | 
     note_queries(tree)
     binder = QueryBinder(resolver, lake_schema, query.written)
     outputs = binder.query(tree, None, {})
-    binder.frame.quote_keywords(query.tree)
     text = binder.frame.text()
     if query.distinct_names and outputs is not None:
         renamed = _rename(tree, outputs)
