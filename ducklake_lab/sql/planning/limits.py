@@ -38,11 +38,12 @@ def put_values(tree: exp.Expr, texts: Texts) -> None:
         value = _value(node)
         if value is None or value.find(exp.Query) is None:
             continue
-        if notes(node).asked is None:
+        asked = notes(node).asked
+        if asked is None:
             raise UnsupportedFeatureError(
                 "LIMIT or OFFSET over a query, in a view or macro, is not supported on Spark."
             )
-        (found,) = texts(Query(notes(node).asked))
+        (found,) = texts(Query(asked))
         if found:
             value.replace(exp.Literal.number(found))
         else:
