@@ -84,6 +84,11 @@ class DuckLakeError(Exception):
         super().__init__(text if len(text) <= _LONGEST else f"{text[: _LONGEST - 500]} … {text[-500:]}")
 
 
+def marker(error: DuckLakeError) -> str:
+    """Returns the text of an error for its way through Spark, which passes texts only; see `spark.errors`."""
+    return f"ducklake-lab {type(error).__name__}: {error}"
+
+
 class UnsupportedFeatureError(DuckLakeError):
     """Raised before anything runs, for what is not supported; the message names the feature."""
 

@@ -21,6 +21,7 @@ from ducklake_lab.errors import (
     SqlError,
     TransactionError,
     UnsupportedFeatureError,
+    marker,
 )
 
 #: Conditions for values that do not fit -> text of the error.
@@ -76,7 +77,7 @@ _MARKED = re.compile(rf"ducklake-lab ({'|'.join(_OWN)}): ([^\n]*?)(?: SQLSTATE: 
 
 def marked(error: DuckLakeError) -> Exception:
     """Marks an error for its way from a worker: Spark passes only its text, from which the driver restores it."""
-    return ValueError(f"ducklake-lab {type(error).__name__}: {error}")
+    return ValueError(marker(error))
 
 
 @contextmanager

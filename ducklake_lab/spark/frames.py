@@ -13,8 +13,9 @@ from ducklake_lab.duckdb.casting import carried_as, decimal_sql, through, typed_
 from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import ON_SPARK, DataType, from_field
+from ducklake_lab.spark import unreadable
 from ducklake_lab.spark.runtime import is_connect
-from ducklake_lab.spark.types import from_spark, spark_type
+from ducklake_lab.spark.types import arrow_type, from_spark, spark_type
 from ducklake_lab.spark.workers.start import begin_task
 
 #: DuckDB types for values that Spark accepts, by the name of a type that it does not accept.
@@ -66,11 +67,14 @@ def _has_time(kind: T.DataType) -> bool:
     return kind.typeName() == "time" or any(map(_has_time, parts))
 
 
-def from_arrow_table(spark: SparkSession, table: pa.Table) -> DataFrame:
+def from_arrow_table(spark: SparkSession, table: pa.Table, *, lazily: bool = False) -> DataFrame:
     """Returns the rows of an Arrow table as a DataFrame, with the types of spark/types.py.
 
+    Args:
+        lazily: a column with a value that Spark lacks is refused only where it is read, see `unreadable`.
+
     Raises:
-        UnsupportedFeatureError: a column's type has no Spark type.
+        UnsupportedFeatureError: a column's type has no Spark type, or Spark lacks a value.
     """
     kinds = [from_field(field) for field in table.schema]
     schema = T.StructType(
@@ -78,11 +82,16 @@ def from_arrow_table(spark: SparkSession, table: pa.Table) -> DataFrame:
     )
     if table.num_rows == 0:
         return spark.createDataFrame([], schema)  # PySpark fails on columns without chunks
-    return spark.createDataFrame(arrow_for_spark(table), schema)
+    refused: dict[int, str] = {}
+    frame = spark.createDataFrame(arrow_for_spark(table, refused if lazily else None), schema)
+    return unreadable.without(frame, refused) if refused else frame
 
 
-def arrow_for_spark(table: pa.Table) -> pa.Table:
+def arrow_for_spark(table: pa.Table, refused: dict[int, str] | None = None) -> pa.Table:
     """Returns the rows with Arrow types that Spark accepts.
+
+    Args:
+        refused: gets the errors of columns with unfit values, by position; these become NULL.
 
     Raises:
         UnsupportedFeatureError: an integer has more than 38 digits, or Parquet's form of a VARIANT, which Spark uses,
@@ -96,9 +105,13 @@ def arrow_for_spark(table: pa.Table) -> pa.Table:
         try:
             values = carried_as(values, kind, for_spark_sql(typed_values_sql("v", kind, values), kind))
         except UnsupportedFeatureError as error:
-            raise UnsupportedFeatureError(
-                f"Spark cannot read column {name}: {str(error).rstrip('.')}. Read it in process, with arrow() or engine='duckdb'."
-            ) from None
+            message = f"Spark cannot read column {name}: {str(error).rstrip('.')}. Read it in process, with arrow() or engine='duckdb'."
+            if refused is None:
+                raise UnsupportedFeatureError(message) from None
+            refused[index] = message
+            values = pa.nulls(table.num_rows, arrow_type(spark_type(kind)))
+            table = table.set_column(index, name, values)
+            continue
         table = table.set_column(index, name, with_variants(values, kind))
     return table
 

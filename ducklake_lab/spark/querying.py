@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ducklake_lab.duckdb.evaluation import Evaluation
 from ducklake_lab.errors import SparkError, UnsupportedFeatureError
-from ducklake_lab.spark import duckdb_expressions
+from ducklake_lab.spark import duckdb_expressions, unreadable
 from ducklake_lab.spark.errors import message_of, translate_error
 from ducklake_lab.spark.runtime import drop_view, is_connect
 
@@ -39,14 +39,16 @@ def run(
         params: values of the query's parameters.
 
     Raises:
-        UnsupportedFeatureError: Spark cannot plan the query.
+        UnsupportedFeatureError: Spark cannot plan the query, or cannot read a column of it.
     """
     duckdb_expressions.register(spark, evaluations)
     text, args = sql, dict(params) if params else None
     for name, view in (views or {}).items():
         text = text.replace(f"`{name}`", f"`{view}`")
     try:
-        return _analyzed(spark, text, frames, args)
+        frame = _analyzed(spark, text, frames, args)
+        unreadable.check(lambda: str(_analyzed(spark, f"EXPLAIN {text}", frames, args).collect()[0][0]))
+        return frame
     except AnalysisException as error:
         if type(translate_error(error)) is not SparkError:
             raise

@@ -426,7 +426,7 @@ def _inlined(
     for name, values in (more or {}).items():
         rows = rows.append_column(name, values)
         fields.append(pa.field(name, values.type))
-    return from_arrow_table(spark, rows.cast(pa.schema(fields)))
+    return from_arrow_table(spark, rows.cast(pa.schema(fields)), lazily=True)
 
 
 def union(spark: SparkSession, plan: ScanPlan, parts: Sequence[DataFrame], virtual: bool) -> DataFrame:

@@ -284,7 +284,7 @@ def _whole(value: SparkColumn) -> SparkColumn:
     middle = F.floor(rest / F.lit(2.0**32)).cast("bigint")
     low = (rest - middle.cast("double") * F.lit(2.0**32)).cast("bigint")
     digits = (
-        high.cast("decimal(18,0)") * F.lit(str(2**64)).cast("decimal(20,0)")
+        high.cast("decimal(19,0)") * F.lit(str(2**64)).cast("decimal(20,0)")
         + middle.cast("decimal(10,0)") * F.lit(2**32).cast("decimal(10,0)")
         + low.cast("decimal(10,0)")
     )

@@ -56,6 +56,11 @@ _AMOUNT = re.compile(
     r"\s*-?\d+\s+(microsecond|millisecond|second|minute|hour|day|week|month|quarter|year|decade)s?\s*", re.IGNORECASE
 )
 
+_NAMES = frozenset(
+    TokenType[name]
+    for name in ("ALTER", "DROP", "FORCE", "GRANT", "INSERT", "INSTALL", "REVOKE", "ROLLBACK")
+    if name in TokenType.__members__
+)
 #: Words before a `:name` placeholder that are not prefix aliases.
 _NEVER_ALIASES = ("CASE", "INTERVAL", "DATE", "TIMESTAMP", "IF", "DISTINCT", "ALL", "SOME", "ANY", "END", "DEFAULT")
 #: Words that begin a value or type elsewhere, but may name a struct field.
@@ -165,6 +170,9 @@ class DuckLakeSql(DuckDB):
         # DuckDB has no type RANGE<…>: `range < 0` compares the column of range().
         NESTED_TYPE_TOKENS: ClassVar[Any] = DuckDBParser.NESTED_TYPE_TOKENS - {TokenType.RANGE}
         TYPE_TOKENS: ClassVar[Any] = DuckDBParser.TYPE_TOKENS - {TokenType.RANGE}
+        # Words that begin statements, and are names elsewhere.
+        ID_VAR_TOKENS: ClassVar[Any] = DuckDBParser.ID_VAR_TOKENS | _NAMES
+        TABLE_ALIAS_TOKENS: ClassVar[Any] = DuckDBParser.TABLE_ALIAS_TOKENS | _NAMES
         FUNCTIONS: ClassVar[Any] = {}
         FUNCTION_PARSERS: ClassVar[Any] = {
             **{name: _unless_quoted(_plain(DuckDBParser.FUNCTION_PARSERS[name])) for name in _KEPT_FUNCTION_PARSERS},
@@ -174,6 +182,11 @@ class DuckLakeSql(DuckDB):
         ARRAY_CONSTRUCTORS: ClassVar[Any] = {}
         # The base parser adds default sizes to DECIMAL.
         TYPE_CONVERTERS: ClassVar[Any] = {}
+        UNARY_PARSERS: ClassVar[Any] = {
+            **DuckDBParser.UNARY_PARSERS,
+            # A function to DuckDB: `ORDER BY +2` names no position, and `+'a'` does not exist.
+            TokenType.PLUS: lambda self: _call("+", self._parse_unary()),
+        }
         PLACEHOLDER_PARSERS: ClassVar[Any] = {
             **DuckDBParser.PLACEHOLDER_PARSERS,
             TokenType.COLON: lambda self: self._parse_named_placeholder(),

@@ -58,6 +58,7 @@ class Relation:
         source: its lake source, or None.
         nullable: an outer join may make all of its columns NULL.
         written: its alias in the text that DuckDB reads, in place of its name with qualifiers; "" if that name stays.
+        title: its name in errors, if it has none in SQL.
     """
 
     alias: str
@@ -67,6 +68,7 @@ class Relation:
     source: Source | None = None
     nullable: bool = False
     written: str = ""
+    title: str = ""
 
     def __deepcopy__(self, memo: object) -> Relation:
         # Copies of a syntax tree refer to the same relation.
@@ -140,6 +142,7 @@ class Notes:
         is_translated: a subquery is already in Spark SQL.
         is_totalled: another query adds the total of a query over no rows.
         worker_call: the worker's call behind a value.
+        asked: the query for the value of LIMIT or OFFSET, with names as written.
     """
 
     span: tuple[int, int] | None = None
@@ -164,6 +167,7 @@ class Notes:
     is_translated: bool = False
     is_totalled: bool = False
     worker_call: exp.Expr | None = None
+    asked: exp.Query | None = None
 
     def __copy__(self) -> Notes:
         # trees of thousands of nodes are copied: only what is noted costs time

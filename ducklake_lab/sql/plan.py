@@ -128,7 +128,7 @@ class Resolver(Protocol):
 
     def texts(self, query: Query) -> Sequence[str]:
         """Runs a query with one text column and returns its rows."""
-        raise UnsupportedFeatureError("PIVOT without IN (…) is not supported in such a query.")
+        raise UnsupportedFeatureError("PIVOT without IN (…), or LIMIT over a query, is not supported in such a query.")
 
     def view(self, name: TableName, at: At | None) -> StoredView | None:
         """Returns the view with that name; None if there is none."""

@@ -332,10 +332,15 @@ def _unknown(names: list[str], parts: Sequence[exp.Identifier], scope: Scope) ->
         )
     if not scope.relations:
         return bind_error(f'There is no FROM to take column "{names[0]}" from', parts[0])
-    tables = [relation.name for relation in scope.relations]
-    subject = f"{tables[0]} has" if len(tables) == 1 else f"Neither {' nor '.join(tables)} has"
-    article = "no" if len(tables) == 1 else "a"
-    return bind_error(f'{subject} {article} column "{names[0]}"', parts[0], did_you_mean(names[0], candidates))
+    return bind_error(without_column(names[0], scope.relations), parts[0], did_you_mean(names[0], candidates))
+
+
+def without_column(name: str, relations: Sequence[Relation]) -> str:
+    """Returns the message that no relation has a column with a name."""
+    first, *others = [relation.title or relation.name for relation in relations]
+    if not others:
+        return f'{first[:1].upper() + first[1:] if relations[0].title else first} has no column "{name}"'
+    return f'Neither {" nor ".join((first, *others))} has a column "{name}"'
 
 
 def ancestors(node: exp.Expr) -> Iterator[exp.Expr]:

@@ -108,6 +108,8 @@ def from_sqlglot(kind: exp.DataType) -> DataType:
         for part in kind.expressions:
             if not isinstance(part, exp.ColumnDef) or not isinstance(part.args.get("kind"), exp.DataType):
                 raise SqlSyntaxError(f"A STRUCT type needs a name and a type for each field: {_text(kind)}.")
+            if part.args.get("constraints"):
+                raise SqlSyntaxError(f'The field "{part.name}" of a STRUCT takes a type only: {_text(kind)}.')
             if part.name.casefold() in (name.casefold() for name, _ in fields):
                 raise BindError(f'A STRUCT type has the field "{part.name}" twice.')
             fields.append((part.name, from_sqlglot(part.args["kind"])))

@@ -6,6 +6,16 @@ QUERIES = [
     "SELECT id, #2 AS q, #2 + 1 AS r FROM flights WHERE #1 < 9 ORDER BY #2, #1",
     "SELECT a.carrier, #16 AS name FROM flights f JOIN airlines a USING (carrier) WHERE id < 9 ORDER BY #2, #1",
     "SELECT id, month FROM flights WHERE id < 4 UNION ALL SELECT day, id FROM flights WHERE id < 4 ORDER BY #2, #1",
+    # Recursion that keeps all rows; UNION that only begins one, or stands in it
+    "WITH RECURSIVE r(n) AS ((SELECT id % 2 FROM flights UNION SELECT 9) UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n, count(*) FROM r GROUP BY n ORDER BY n",
+    "WITH RECURSIVE r(n) AS (SELECT id % 3 FROM flights UNION SELECT 9) FROM r ORDER BY n",
+    # Constants that are no positions: none of them sorts, and they make no groups
+    "SELECT id, month FROM flights WHERE id < 40 ORDER BY 1 + 1, 2::INT, +2, true, NULL::INT, id DESC",
+    "SELECT id, month FROM flights WHERE id < 40 ORDER BY (2), id DESC",
+    "SELECT month, count(*) FROM flights GROUP BY 2 - 1, '1', 1.5, NULL, +1, month ORDER BY month",
+    "SELECT month, count(*) FROM flights GROUP BY ROLLUP (2 - 1, (1), 'x') ORDER BY ALL",
+    "SELECT count(*) AS n FROM flights GROUP BY 1 + 1",
+    "SELECT DISTINCT ON (month, 'x' || 'y', 1 + 1) month, id FROM flights ORDER BY month, 0 + 1, id DESC",
     # The last name of several that are alike; positions and names in DISTINCT ON
     "SELECT id AS x, -id AS x FROM flights WHERE id < 5 ORDER BY x",
     "SELECT id, -id AS id FROM flights WHERE flights.id < 5 ORDER BY id",

@@ -240,6 +240,11 @@ REFUSED = [
     ("SELECT (month, day) FROM flights", "without names"),
     ("SELECT ARRAY(SELECT id FROM flights) FROM planes", "ARRAY over a query"),
     ("SELECT * FROM flights, repeat(1, 3) WITH ORDINALITY", "ORDINALITY"),
+    ("WITH RECURSIVE r AS (SELECT id FROM flights UNION SELECT id % 7 FROM r) FROM r", "WITH RECURSIVE … UNION is not"),
+    (
+        "WITH RECURSIVE r(id) USING KEY (id) AS (SELECT id FROM flights UNION SELECT id % 7 FROM r) FROM r",
+        "WITH RECURSIVE … USING KEY",
+    ),
     ("SELECT max(p) FROM (SELECT row(month, day) AS p FROM flights)", "without names"),
 ]
 

@@ -126,6 +126,47 @@ def test_a_number_of_39_digits_is_refused_on_spark(kind: str, spark: Any, tmp_pa
             session.sql(f"SELECT {number} FROM t").fetchall()
 
 
+def test_only_columns_that_are_read_may_hold_39_digits(spark: Any, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"spark": spark, "engine": "spark", "limits": Limits(refused=-1)}
+    with dl.connect(f"ducklake:{tmp_path}/x.ducklake", alias="lake", **settings) as session:
+        session.sql("CREATE TABLE t (a INTEGER, h HUGEINT, s STRUCT(u UHUGEINT))")
+        session.sql("CALL lake.set_option('data_inlining_row_limit', 0); INSERT INTO t VALUES (3, 4, NULL)")
+        session.sql("CALL lake.set_option('data_inlining_row_limit', 10)")
+        session.sql(f"INSERT INTO t VALUES (1, {2**127 - 1}, {{u: {2**128 - 1}}}), (2, -3, {{u: 4}})")
+        for query, rows in {
+            "SELECT a FROM t ORDER BY a": [(1,), (2,), (3,)],
+            "SELECT count(*), max(a + 1) FROM t": [(3, 4)],
+            "SELECT sum(x.a) FROM (SELECT *, a + 1 AS b FROM t) x JOIN t y ON x.b = y.a": [(3,)],
+        }.items():
+            result = session.sql(query)
+            assert (result.in_process, result.fetchall()) == (False, rows)
+        for query, column in {
+            "SELECT h FROM t": "h",
+            "SELECT count(h), max(a + 1) FROM t": "h",
+            "SELECT * FROM t WHERE a > 1": "h",
+            "SELECT max(s.u) FROM t": "s",
+        }.items():
+            with pytest.raises(dl.UnsupportedFeatureError, match=f"Spark cannot read column {column}: .*38 digits"):
+                session.sql(query)
+
+
+def test_a_sum_of_39_digits_is_refused_on_spark(spark: Any, tmp_path: Path) -> None:
+    settings: dict[str, Any] = {"spark": spark, "engine": "spark", "limits": Limits(refused=-1)}
+    with dl.connect(f"ducklake:{tmp_path}/x.ducklake", alias="lake", **settings) as session:
+        session.sql("SET ducklake_default_data_inlining_row_limit = 0")
+        session.sql("CREATE TABLE t (a INTEGER, h HUGEINT, d DECIMAL(38, 0), n HUGEINT)")
+        most = 9 * 10**37  # in a file, the nearest DOUBLE
+        session.sql(
+            f"INSERT INTO t VALUES (1, {most}, {most}, NULL), (2, {most // 2}, {most // 2}, NULL), (3, -5, 5, NULL)"
+        )
+        plain = "SELECT sum(h), sum(d), avg(h), sum(DISTINCT h), sum(n) FROM t WHERE a IN (1, 3)"
+        assert session.sql(plain).fetchall() == session.sql(plain, engine="duckdb").fetchall()
+        for value in ("sum(h)", "sum(d)", "sum(DISTINCT d)", "max(a) + sum(h)", "sum(h) OVER (ORDER BY a DESC)"):
+            assert len(session.sql(f"SELECT {value} FROM t", engine="duckdb").fetchall()) > 0
+            with pytest.raises(dl.UnsupportedFeatureError, match="A sum of more than 38 digits"):
+                session.sql(f"SELECT {value} FROM t").fetchall()
+
+
 def test_a_variant_that_is_null_is_null(spark: SparkSession, tmp_path: Path) -> None:
     """Files keep no NULL of a variant but a variant that is null."""
     with dl.connect(

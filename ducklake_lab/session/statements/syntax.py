@@ -21,7 +21,6 @@ _WORDS = (
     "MERGE USING DESCRIBE SUMMARIZE PIVOT UNPIVOT ATTACH DETACH COPY EXPLAIN BEGIN COMMIT ROLLBACK CHECKPOINT BETWEEN "
     "DISTINCT QUALIFY WINDOW EXCEPT INTERSECT WITH TRUNCATE REPLACE"
 ).split()
-_MOST_NAMES = 4
 #: DuckDB's refusal of a name with more parts than its own names have.
 _PATH = re.compile(r"more parts|Expected 1, 2 or 3 qualifications")
 _BRACES = re.compile(r"\{\s*([A-Za-z_]\w*)\s*\}")
@@ -52,23 +51,9 @@ def check(statements: Sequence[op.Statement], text: str) -> None:
 
 
 def _is_known(sql: str) -> bool:
-    """Returns whether DuckDB refuses a statement only for a reserved word as a name, or for an alias after AT."""
-    sql = without_at(sql)
-    for _ in range(_MOST_NAMES):
-        try:
-            check_syntax(sql)
-        except SqlSyntaxError as error:
-            at = _offset(sql, error.line, error.column)
-            near = [sql[start:stop] for start, stop in spans(sql) if start <= at][-2:]
-            names = [word for word in near if word.casefold() in reserved_words()]
-            if error.line is None or not names:
-                return False
-            for start, stop in reversed(spans(sql)):
-                if sql[start:stop] == names[-1]:
-                    sql = f"{sql[:start]}{quote_identifier(names[-1])}{sql[stop:]}"
-        else:
-            return True
-    return False
+    """Returns whether DuckDB refuses a statement only for an alias after AT."""
+    shorter = without_at(sql)
+    return shorter != sql and is_syntax(shorter)
 
 
 def _explained(statement: op.Statement, text: str, cause: SqlSyntaxError, refusal: Exception | None) -> SqlSyntaxError:

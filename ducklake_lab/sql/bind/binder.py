@@ -137,9 +137,7 @@ class QueryBinder(EntryBinder):
         shown = tuple(outputs) if complete else None
         group_and_order.bind_distinct(self, node, scope, ctes, aliases, shown)
         group_and_order.bind_order(self, node, scope, ctes, aliases, shown)
-        for part in ("limit", "offset"):
-            if node.args.get(part):
-                self.expression(node.args[part], scope, ctes)
+        group_and_order.bind_limit(self, node, ctes)
         return shown
 
     def _projection(self, item: exp.Expr, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]) -> exp.Expr:

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from sqlglot import exp
-from sqlglot.tokens import TokenType
 
-from ducklake_lab.duckdb.canonical import reserved_words
-from ducklake_lab.model.quoting import KEYWORDS, quote_identifier
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.sql.notes import Output, last_of, notes, start_of
 from ducklake_lab.sql.operations import Written
 from ducklake_lab.sql.parse.references import read_reference, word
@@ -42,18 +40,6 @@ class Frame:
         if self._written is None or not self.certain or any(source.virtual for source in self.sources.values()):
             return None
         return self._written.whole(self._parts)
-
-    def quote_keywords(self, tree: exp.Expr) -> None:
-        """Quotes the names of a parsed text that DuckDB reads as keywords, such as `at`."""
-        if self._written is None:
-            return
-        words = (token for token in self._written.tokens if token.token_type is TokenType.VAR)
-        if not any(token.text.casefold() in KEYWORDS for token in words):
-            return
-        reserved = reserved_words()
-        for name in tree.find_all(exp.Identifier):
-            if not name.args.get("quoted") and name.name.casefold() in reserved and start_of(name) is not None:
-                self.replace(start_of(name), last_of(name), quote_identifier(name.name))
 
     def copied(self, start: object) -> tuple[Source, tuple[Output, ...]] | None:
         """Returns the source of a name of a table that a copy of its node has been bound for; None for a new name."""

@@ -358,9 +358,9 @@ def _subquery(binder: Binding, node: exp.Subquery, scope: Scope, ctes: Ctes) -> 
     outputs = binder.query(node.this, around, ctes)
     if around.touched:
         notes(node).is_lateral = True
-    shown = alias or "unnamed_subquery"
+    shown, number = alias or "unnamed_subquery", 2
     while not alias and any(relation.name == shown for relation in scope.relations):
-        shown += "_"
+        shown, number = f"unnamed_subquery{number}", number + 1
     relation = Relation(shown, shown, name_columns(outputs, names, alias))
     scope.add(relation)
     set_alias(node, relation, names or repeated(outputs))

@@ -8,11 +8,17 @@ from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import is_aggregate
 from ducklake_lab.errors import BindError
+from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.aliases import alias_value
 from ducklake_lab.sql.bind.binding import Binding
 from ducklake_lab.sql.bind.star_expansion import expand, has_star
+from ducklake_lab.sql.kinds import kind_of
 from ducklake_lab.sql.notes import Outputs, Relation, notes
 from ducklake_lab.sql.scope import Ctes, Scope
+from ducklake_lab.sql.types import to_sqlglot
+
+#: Nodes that are literals to DuckDB; `true` and `DATE '…'` are casts.
+_LITERALS = (exp.Literal, exp.Null, exp.ByteString, exp.RawString)
 
 
 def bind_group(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]) -> None:
@@ -31,8 +37,9 @@ def bind_group(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, alia
             notes(whole).replaces_all = True
         node.set("group", whole)
         return
-    _check_places(node, group.expressions, "GROUP BY")
     _without_empty(group)
+    parts = (group.args.get(part) or [] for part in ("expressions", "rollup", "cube", "grouping_sets"))
+    _read_places(node, [key for part in parts for item in part for key in _keys_of(item)], "GROUP BY")
     for index, key in enumerate(list(group.expressions)):
         position = _alias_position(key, aliases)
         if position is not None and not any(relation.find(key.name) for relation in scope.relations):
@@ -44,20 +51,42 @@ def bind_group(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, alia
             binder.children(item, scope, ctes, aliases)
 
 
-def _check_places(node: exp.Select, keys: Sequence[exp.Expr], clause: str) -> None:
-    """Refuses positions beyond the SELECT list, whose stars are expanded."""
+def _keys_of(item: exp.Expr) -> list[exp.Expr]:
+    """Returns the keys of an item of GROUP BY: itself, or those in ROLLUP, CUBE, GROUPING SETS and parentheses."""
+    if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
+        return [key for one in item.expressions for key in _keys_of(one)]
+    return [item]
+
+
+def _read_places(node: exp.Select, keys: Sequence[exp.Expr], clause: str) -> None:
+    """Reads integers among keys as positions in the SELECT list, whose stars are expanded."""
     width = None if any(has_star(item) for item in node.expressions) else len(node.expressions)
-    for key in keys:
-        _check_place(key, width, clause)
+    for key in list(keys):
+        _read_place(key, width, clause)
 
 
-def _check_place(key: exp.Expr, width: int | None, clause: str) -> None:
-    position = key.name if isinstance(key, exp.Literal) and not key.is_string else ""
-    bare = key.this if isinstance(key, exp.Neg) else key
-    if isinstance(bare, exp.Literal) and (bare is not key or not position.isdigit()) and clause != "GROUP BY":
-        raise BindError(f"{clause} {key.sql(dialect='duckdb')} is a constant, which orders nothing; leave it out.")
-    if width is not None and position.isdigit() and not 0 < int(position) <= width:
-        raise BindError(f"{clause} {position} names no column: the SELECT list has {width}.")
+def _read_place(key: exp.Expr, width: int | None, clause: str) -> None:
+    """Reads an integer as a position; afterwards each key that is a bare literal is one.
+
+    Other literals are values of GROUP BY. Only literals count: `1 + 1` is a value too.
+
+    Raises:
+        BindError: the SELECT list has no such position, or ORDER BY or DISTINCT ON has another literal.
+    """
+    bare = key.unnest()
+    literal = bare.this.unnest() if isinstance(bare, exp.Neg | exp.Collate) else bare
+    is_number = isinstance(literal, exp.Literal) and not literal.is_string
+    if not isinstance(literal, _LITERALS) or (literal is not bare and is_number != isinstance(bare, exp.Neg)):
+        return
+    shown = f"{clause} {bare.sql(dialect='duckdb')}"
+    if not literal.is_int:
+        if clause != "GROUP BY":
+            raise BindError(f"{shown} is a constant, which orders nothing; leave it out.")
+        key.replace(exp.Cast(this=bare.copy(), to=to_sqlglot(kind_of(bare) or DataType("int32"))))
+    elif literal is not bare or (width is not None and not 0 < int(literal.name) <= width):
+        raise BindError(f"{shown} names no column" + (f": the SELECT list has {width}." if width is not None else "."))
+    elif key is not literal:
+        key.replace(literal.copy())
 
 
 def _without_empty(group: exp.Group) -> None:
@@ -149,7 +178,7 @@ def bind_distinct(
     expanded = [one.unalias() for key in written for one in expand(key, scope)]
     keys = exp.Tuple(expressions=expanded)
     distinct.set("on", keys)
-    _check_places(node, expanded, "DISTINCT ON")
+    _read_places(node, expanded, "DISTINCT ON")
     for key in keys.expressions:
         position = _alias_position(key, aliases) if outputs is not None else None
         key.replace(binder.expression(key, scope, ctes, aliases) if position is None else exp.Literal.number(position))
@@ -164,7 +193,7 @@ def bind_order(
         return
     _expand_all(clause, outputs)
     _expand_stars(clause, scope)
-    _check_places(node, [item.this for item in clause.expressions], "ORDER BY")
+    _read_places(node, [item.this for item in clause.expressions], "ORDER BY")
     for item in clause.expressions:
         if isinstance(item.this, exp.Collate) and _alias_position(item.this.this, aliases) is not None:
             # the name means the output column here too
@@ -205,24 +234,47 @@ def into_parentheses(node: exp.Subquery) -> None:
 def bind_order_of_names(binder: Binding, node: exp.Expr, outputs: Outputs, parent: Scope | None, ctes: Ctes) -> None:
     """Binds ORDER BY and LIMIT of a set operation; names mean its output columns."""
     if any(node.args.get(part) for part in ("order", "limit", "offset")):
-        scope = Scope(parent, [Relation("", "", outputs)])
+        scope = Scope(parent, [Relation("", "", outputs, title=_title(node))])
         order = node.args.get("order")
         if order is not None:
             _expand_all(order, outputs)
             for item in order.expressions:
-                _check_place(item.this, len(outputs) if outputs is not None else None, "ORDER BY")
+                _read_place(item.this, len(outputs) if outputs is not None else None, "ORDER BY")
+                key = item.this.unnest()
                 position = (
-                    _output_position(item.this, outputs)
-                    or _position_in_sides(item.this, node)
-                    or _position_of_value(item.this, node)
+                    _output_position(key, outputs) or _position_in_sides(key, node) or _position_of_value(key, node)
                 )
                 if position is not None:
                     item.set("this", exp.Literal.number(position))
-                else:
+                elif isinstance(key, exp.Literal | exp.Column | exp.Collate) or outputs is None or has_star(key):
                     binder.expression(item, scope, ctes)
-        for part in ("limit", "offset"):
-            if node.args.get(part):
-                binder.expression(node.args[part], scope, ctes)
+                else:
+                    raise BindError(
+                        f"ORDER BY {key.sql(dialect='duckdb')} is no column of {_title(node)}. "
+                        "Select it on each side, or sort SELECT * FROM (…)."
+                    )
+        bind_limit(binder, node, ctes)
+
+
+def bind_limit(binder: Binding, node: exp.Expr, ctes: Ctes) -> None:
+    """Binds LIMIT and OFFSET, which see no columns.
+
+    Raises:
+        BindError: a set operation has a query there, as DuckDB does not take it.
+    """
+    for part in ("limit", "offset"):
+        clause = node.args.get(part)
+        if clause is None:
+            continue
+        if isinstance(node, exp.SetOperation) and clause.find(exp.Query) is not None:
+            raise BindError(f"{part.upper()} of {_title(node)} takes no query; use SELECT * FROM (…) around it.")
+        binder.expression(clause, Scope(), ctes)
+
+
+def _title(node: exp.Expr) -> str:
+    """Returns a set operation as errors call it."""
+    operation = node.unnest()
+    return f"the {operation.key.upper()}" if isinstance(operation, exp.SetOperation) else "the query in parentheses"
 
 
 def _expand_all(order: exp.Expr, outputs: Outputs) -> None:

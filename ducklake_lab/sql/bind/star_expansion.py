@@ -11,7 +11,7 @@ from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.kinds import kind_of
 from ducklake_lab.sql.notes import Relation, notes
-from ducklake_lab.sql.scope import Scope, bind_error, replace_qualifiers, resolve
+from ducklake_lab.sql.scope import Scope, bind_error, replace_qualifiers, resolve, without_column
 
 
 def expand(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
@@ -61,9 +61,9 @@ def _starred(star: exp.Expr, columns: Sequence[exp.Expr], scope: Scope) -> list[
 
     def folded_name(node: exp.Expr) -> str:
         if node.name.casefold() not in by_name:
-            tables = " nor ".join(relation.name for relation in scope.relations)
             identifier = node.this if isinstance(node.this, exp.Identifier) else node
-            raise bind_error(f'{tables} has no column "{node.name}"', identifier, did_you_mean(node.name, by_name))
+            message = without_column(node.name, scope.relations)
+            raise bind_error(message, identifier, did_you_mean(node.name, by_name))
         return node.name.casefold()
 
     excluded = [(folded_name(node), _tables(node)) for node in star.args.get("except_") or []]

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.sql.notes import Output, Relation, notes
-from ducklake_lab.sql.scope import Merged, Scope, bind_error, merged_column
+from ducklake_lab.sql.scope import Merged, Scope, bind_error, merged_column, without_column
 
 
 def natural_columns(before: list[Relation], added: list[Relation]) -> list[exp.Identifier]:
@@ -61,9 +61,8 @@ def merge_using(
             holders = [relation for relation in relations if relation.find(folded) is not None]
             if not holders and not any(relation.columns is None for relation in relations):
                 candidates = [output.name for relation in relations for output in relation.columns or ()]
-                tables = " nor ".join(relation.name for relation in relations)
                 raise bind_error(
-                    f'{tables} has no column "{identifier.name}" to join by',
+                    f"{without_column(identifier.name, relations)} to join by",
                     identifier,
                     did_you_mean(identifier.name, candidates),
                 )

@@ -114,6 +114,8 @@ def _alter_column(cursor: Cursor, binder: Binder, table: op.TableName, if_exists
             raise UnsupportedFeatureError(
                 "ALTER COLUMN … USING an expression is not supported; add a column and UPDATE."
             )
+        if any(token.token_type is TokenType.COLLATE for token in rest):
+            raise UnsupportedFeatureError(f'COLLATE on column "{path[0]}" is not supported: {_RULES}')
         if not rest:
             raise syntax_error(cursor.text, None, "a type")
         return op.SetColumnType(table, path[0], data_type(rest, cursor.text, binder), if_exists)
@@ -252,15 +254,14 @@ def column_definition(definition: exp.ColumnDef) -> op.ColumnDef:
         elif isinstance(rule, exp.DefaultColumnConstraint):
             default, default_type = default_text(rule.this)
         else:
-            raise BindError(
-                f'{_CONSTRAINTS.get(type(rule), "This constraint")} on column "{definition.name}" is not supported: '
-                "lakes have NOT NULL and DEFAULT only."
-            )
+            shown = _CONSTRAINTS.get(type(rule), "This constraint")
+            raise UnsupportedFeatureError(f'{shown} on column "{definition.name}" is not supported: {_RULES}')
     if not isinstance(kind, exp.DataType):
         raise UnsupportedFeatureError(f'Column "{definition.name}" needs a type.')
     return op.ColumnDef(definition.name, from_sqlglot(kind), nulls_allowed, default, default_type)
 
 
+_RULES = "lakes have NOT NULL and DEFAULT only."
 _CONSTRAINTS: dict[type, str] = {
     exp.PrimaryKeyColumnConstraint: "PRIMARY KEY",
     exp.UniqueColumnConstraint: "UNIQUE",

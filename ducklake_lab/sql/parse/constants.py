@@ -38,6 +38,10 @@ def literal_value(tree: exp.Expr) -> object:
         value = literal_value(tree.this)
         if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
             return -value
+    if isinstance(tree, exp.Anonymous) and tree.name == "+":
+        value = literal_value(tree.expressions[0])
+        if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+            return value
     if isinstance(tree, exp.Array):
         return [literal_value(item) for item in tree.expressions]
     if isinstance(tree, exp.Cast) and not isinstance(tree, exp.TryCast):

@@ -117,7 +117,7 @@ def _create(text: str, tokens: Sequence[Token], tree: exp.Create, binder: Binder
             elif isinstance(definition, exp.Identifier):
                 names.append(definition)
             else:
-                raise BindError(
+                raise UnsupportedFeatureError(
                     "Table constraints (PRIMARY KEY, UNIQUE, CHECK, FOREIGN KEY) are not supported: "
                     "lakes have NOT NULL and DEFAULT only."
                 )

@@ -14,7 +14,7 @@ from uuid import UUID
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from ducklake_lab.errors import UsageError, did_you_mean
+from ducklake_lab.errors import BindError, UsageError, did_you_mean
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.operations import Written
@@ -52,6 +52,8 @@ class Binder:
             name = self._name(node)
             self.bound += 1
             parent = node.parent
+            if (clause := _key_of(node)) is not None and not self._is_variable(name):
+                raise BindError(f'Parameter "{name}" is a whole key of {clause}, which takes none; write the column.')
             if self._is_variable(name):
                 variable = _variable(name)
                 if node is tree:
@@ -158,6 +160,18 @@ def _in_before(tokens: Sequence[Token]) -> bool | None:
 
 def _variable(name: str) -> exp.Expr:
     return exp.Anonymous(this="getvariable", expressions=[exp.Literal.string(name)])
+
+
+def _key_of(node: exp.Expr) -> str | None:
+    """Returns the clause of a query that has a node as a key, where DuckDB takes no parameter; None elsewhere."""
+    above = node.parent
+    while isinstance(above, exp.Paren | exp.Ordered | exp.Tuple):
+        above = above.parent
+    if isinstance(above, exp.Order) and isinstance(above.parent, exp.Query):
+        return "ORDER BY"
+    if isinstance(above, exp.Distinct) and isinstance(above.parent, exp.Query):
+        return "DISTINCT ON"
+    return "GROUP BY" if isinstance(above, exp.Group) else None
 
 
 def literal(value: object, name: str = "") -> exp.Expr:

@@ -200,7 +200,7 @@ def _table(op: Merge) -> exp.Table:
 def _source_alias(source: exp.Select) -> str:
     """Returns the statement's name for its source."""
     item = source.args["from_"].this
-    return item.alias_or_name or "_ducklake_merge_source"
+    return item.alias_or_name or "unnamed_subquery"
 
 
 def _marked(source: exp.Select, alias: str) -> exp.Subquery:

@@ -19,6 +19,7 @@ from ducklake_lab.sql.notes import Output, Outputs, notes
 from ducklake_lab.sql.operations import Query, Written
 from ducklake_lab.sql.parse.tokens import split
 from ducklake_lab.sql.plan import QueryPlan, Resolver, Source, SparkQuery
+from ducklake_lab.sql.planning.limits import note_queries, put_values
 from ducklake_lab.sql.planning.metadata_aggregates import digest_of
 from ducklake_lab.sql.planning.name_rewriting import with_views
 
@@ -34,9 +35,9 @@ def plan_query(query: Query, resolver: Resolver, lake_schema: tuple[str, str] | 
         UnsupportedFeatureError: a name cannot be resolved here; `plan_in_process` leaves the query to DuckDB.
     """
     tree = normalised(query.tree)
+    note_queries(tree)
     binder = QueryBinder(resolver, lake_schema, query.written)
     outputs = binder.query(tree, None, {})
-    binder.frame.quote_keywords(query.tree)
     text = binder.frame.text()
     if query.distinct_names and outputs is not None:
         renamed = _rename(tree, outputs)
@@ -142,6 +143,7 @@ def finish(
     def on_spark() -> SparkQuery:
         from ducklake_lab.sql.spark.translate import spark_sql  # large, and not needed in process
 
+        put_values(tree, binder.resolver.texts)
         return spark_sql(_with_local_views(tree), binder.resolver.settings())
 
     return QueryPlan(

@@ -25,6 +25,7 @@ from ducklake_lab.sql.kinds import kind_of_output
 from ducklake_lab.sql.notes import Output, notes
 from ducklake_lab.sql.operations import Delete, Insert, TableName, Update
 from ducklake_lab.sql.plan import QueryPlan, Resolver
+from ducklake_lab.sql.planning.limits import note_queries
 from ducklake_lab.sql.planning.planner import finish
 from ducklake_lab.sql.scope import Scope, bind_error
 from ducklake_lab.sql.types import to_sqlglot
@@ -53,6 +54,7 @@ def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> Qu
         tree = exp.Select(expressions=[_named(_default(column, binder), column) for column in columns])
         return finish(tree, _outputs(columns), binder)
     query = normalised(op.query)
+    note_queries(query)
     values = _plain_values(query)
     if values is not None and not op.by_name:
         _cast_values(values, op, given)

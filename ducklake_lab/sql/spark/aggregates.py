@@ -11,9 +11,9 @@ from functools import reduce
 
 from sqlglot import exp
 
-from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.errors import UnsupportedFeatureError, marker
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.spark.nodes import binary, call, case, cast, number, text
+from ducklake_lab.sql.spark.nodes import binary, call, case, cast, is_null, number, text
 from ducklake_lab.sql.spark.operands import DIGITS, FLOATS, SIGNED, is_ordered
 from ducklake_lab.sql.spark.typing import Type
 
@@ -50,6 +50,12 @@ class Aggregate:
 
 Form = Callable[[Aggregate], exp.Expr | None]
 
+_LONG = ("int128", "uint128")
+#: Most digits of decimals whose sum has at most 38.
+_SUMMED = 28
+_LONG_SUM = (
+    "A sum of more than 38 digits, the most of a number in Spark, is not supported on Spark; use engine='duckdb'."
+)
 _SMALL = ("int8", "int16", "int32", "uint8", "uint16", "uint32", "boolean")
 _WORD = 2**32
 #: Integers below it are exact in DOUBLE.
@@ -92,10 +98,20 @@ def _total(a: Aggregate) -> exp.Expr | None:
         scaled = binary(exp.Mul, cast(high, "DECIMAL(19,0)"), cast(number(_WORD), "DECIMAL(10,0)"))
         return binary(exp.Add, scaled, cast(low, "DECIMAL(19,0)"))
     if a.kind.name in DIGITS:
-        return a.wrap(call("sum", _each(value, lambda v: cast(v, "DECIMAL(38,0)"))))
+        exact = _each(value, lambda v: cast(v, "DECIMAL(38,0)"))
+        return _refused_beyond(a, exact) if a.kind.name in _LONG else a.wrap(call("sum", exact))
     if a.kind.decimal is not None:
-        return a.wrap(call("sum", value))
+        is_long = (a.digits or a.kind.decimal[0]) > _SUMMED
+        return _refused_beyond(a, value) if is_long else a.wrap(call("sum", value))
     return a.wrap(call("sum", value)) if a.kind.name in FLOATS else None
+
+
+def _refused_beyond(a: Aggregate, value: exp.Expr) -> exp.Expr:
+    """Returns a sum that is refused by name if it has more digits than Spark's numbers; DuckDB's have one more."""
+    total, count = a.wrap(call("try_sum", value)), a.wrap(call("count", value.copy()))
+    beyond = exp.And(this=is_null(total.copy()), expression=exp.GT(this=count, expression=number(0)))
+    refused = call("raise_error", text(marker(UnsupportedFeatureError(_LONG_SUM))))
+    return exp.Paren(this=case(beyond, refused, total))
 
 
 def _average(a: Aggregate) -> exp.Expr | None:
@@ -105,7 +121,7 @@ def _average(a: Aggregate) -> exp.Expr | None:
     if total is None or a.result != DataType("float64") or a.kind.name in ("int128", "uint128"):
         return None  # a quotient of 128 bits has more digits than Spark's
     _, scale = a.kind.decimal or (0, 0)
-    if a.digits > 28:
+    if a.digits > _SUMMED:
         return None
     if scale:
         # the sum of the unscaled integers

@@ -47,6 +47,11 @@ def case(condition: exp.Expr, then: exp.Expr, otherwise: exp.Expr | None = None)
     return exp.Case(ifs=[exp.If(this=condition, true=then)], default=otherwise)
 
 
+def no_position(node: exp.Expr) -> exp.Expr:
+    """Returns a computed number as a cast; a bare one in GROUP BY or ORDER BY is a position to Spark."""
+    return cast(node, "INT") if isinstance(node, exp.Literal) and not node.is_string else node
+
+
 def is_null(node: exp.Expr) -> exp.Expr:
     return exp.Is(this=paren(node), expression=exp.Null())
 

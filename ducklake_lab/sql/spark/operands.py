@@ -13,7 +13,7 @@ from ducklake_lab.duckdb.evaluation import NULL, Settings, check_named
 from ducklake_lab.duckdb.evaluation import constant as constant_value
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.spark.nodes import binary, call, cast, number, text
+from ducklake_lab.sql.spark.nodes import binary, call, cast, no_position, number, text
 from ducklake_lab.sql.spark.stability import is_volatile
 from ducklake_lab.sql.spark.typing import Type, is_computed_before, lifted
 from ducklake_lab.sql.types import spark_type
@@ -70,7 +70,8 @@ def constant(c: Context, node: exp.Expr, kind: DataType) -> exp.Expr | None:
     if kind == NULL:
         return cast(exp.Null(), "INT")
     try:
-        return _literal(value_of(c, node, kind), kind)
+        found = _literal(value_of(c, node, kind), kind)
+        return found if found is None or isinstance(node, exp.Literal) else no_position(found)
     except (DuckLakeError, ValueError):
         return None  # DuckDB raises its error when the query runs
 

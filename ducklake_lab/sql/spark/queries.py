@@ -262,7 +262,8 @@ def _double(node: exp.Expr) -> exp.Cast:
 
 def _with_total(node: exp.Select, type_of: TypeOf) -> exp.Select:
     """Returns the query plus its total if there are no rows; Spark omits that total."""
-    kinds = {key: type_of(key) for key in keys_of(node.args["group"])}
+    keys = [at_position(node, key).unnest() for key in keys_of(node.args["group"])]
+    kinds = {key: type_of(key) for key in keys}
 
     def total(part: exp.Expr) -> exp.Expr:
         if isinstance(part, exp.Anonymous) and part.name.lower() in ("grouping", "grouping_id"):
@@ -332,6 +333,22 @@ def group(node: exp.Group, translate: Step, part: Callable[[exp.Expr, str], None
     for key in ("rollup", "cube", "grouping_sets"):
         part(node, key)
     return node
+
+
+def check_recursion(node: exp.CTE) -> None:
+    """Raises if a recursive query leaves out rows that it has found; Spark's recursion keeps all rows."""
+    clause, query = node.parent, node.this
+    if not isinstance(clause, exp.With) or not clause.args.get("recursive"):
+        return
+    if node.args.get("key_expressions"):
+        raise UnsupportedFeatureError("WITH RECURSIVE … USING KEY is not supported on Spark; use engine='duckdb'.")
+    folded = node.alias.casefold()
+    if isinstance(query, exp.Union) and query.args.get("distinct"):
+        if any(table.name.casefold() == folded and not table.db for table in query.expression.find_all(exp.Table)):
+            raise UnsupportedFeatureError(
+                "WITH RECURSIVE … UNION is not supported on Spark, whose recursion keeps all rows; "
+                "use UNION ALL where no row comes twice, or engine='duckdb'."
+            )
 
 
 def subquery(node: exp.Subquery, children: Step) -> exp.Expr:

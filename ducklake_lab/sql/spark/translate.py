@@ -234,6 +234,7 @@ class Translation:
 
     def cte(self, node: exp.CTE) -> exp.Expr:
         node.set("materialized", None)  # Spark materializes one if necessary
+        queries.check_recursion(node)
         return self.children(node)
 
     def values(self, node: exp.Values) -> exp.Expr:

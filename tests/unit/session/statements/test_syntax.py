@@ -8,6 +8,8 @@ import duckdb
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.session.statements.syntax import check
+from ducklake_lab.sql import parse
 from ducklake_lab.version import SINCE_DUCKDB_2
 
 
@@ -63,13 +65,64 @@ def test_what_duckdb_refuses_is_refused(session: dl.Session, sql: str, said: str
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT id AS at, both.name FROM t AS both WHERE at > 0",
+        'SELECT id AS at, "both".name FROM t AS "both" WHERE "at" > 0',
         "SELECT x.id FROM t AT (VERSION => 2) AS x",
-        "SELECT count(at) FROM (SELECT 1 AS at)",
+        'SELECT count(x.at) FROM (SELECT 1 AS at) AS x WHERE "at" = 1',
+        "SELECT alter + grant.force, grant.id AS rollback FROM (SELECT 1 AS alter, 2 AS force, 3 AS id) AS grant",
     ],
 )
 def test_reserved_words_are_names_where_they_can_be(session: dl.Session, sql: str) -> None:
     assert session.sql(sql).fetchall()
+
+
+#: Positions of a name, and the words that DuckDB takes there and the parser does not.
+_POSITIONS = {
+    "SELECT {} FROM q": {"between"},
+    "SELECT {}::DATE FROM q": {"between"},
+    "SELECT {} + 1 FROM q": {"between"},
+    "SELECT q.{} FROM q": {"not", "select"},
+    "SELECT 1 {} FROM q": set[str](),
+    "SELECT 1 AS {} FROM q": {"not", "select"},
+    "SELECT 1 FROM q WHERE {} = 1": {"between", "if"},
+    "SELECT 1 FROM q ORDER BY {}": {"between"},
+    "SELECT * FROM {}": {"between", "values"},
+    "SELECT * FROM q {}": {"between", "values", "lock"},
+    "SELECT * FROM q AS {}": set[str](),
+    "SELECT {}(1) FROM q": {
+        *("asof", "cross", "full", "inner", "is", "join", "natural", "notnull", "outer", "overlaps", "positional"),
+        *("tablesample", "alter", "attach", "begin", "cache", "comment", "commit", "copy", "cube", "database"),
+        *("delete", "detach", "drop", "escape", "execute", "force", "function", "grant", "install", "load", "lock"),
+        *("macro", "ordinality", "over", "partition", "percent", "pragma", "procedure", "recursive", "rename"),
+        *("revoke", "rollback", "rollup", "rows", "schema", "session", "set", "temp", "temporary", "trigger"),
+        *("update", "use", "view", "volatile"),
+    },
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(SINCE_DUCKDB_2, reason="2.0 has other keywords")
+@pytest.mark.parametrize("position", _POSITIONS)
+def test_keywords_are_names_where_duckdb_takes_them(position: str) -> None:
+    differing = set()
+    for (word,) in duckdb.execute("SELECT keyword_name FROM duckdb_keywords()").fetchall():
+        sql = position.format(word)
+        try:
+            check(parse(sql), sql)
+            is_taken = True
+        except dl.UnsupportedFeatureError:
+            is_taken = True
+        except dl.SqlSyntaxError:
+            is_taken = False
+        if is_taken != _is_parsed(sql):
+            differing.add(word)
+    assert differing == _POSITIONS[position]
+
+
+def _is_parsed(sql: str) -> bool:
+    try:
+        return bool(duckdb.extract_statements(sql))
+    except duckdb.Error:
+        return False
 
 
 @pytest.mark.parametrize("sql", ["SELECT * FROM t WHERE id = {n}", "SELECT '{n}', {n}"])

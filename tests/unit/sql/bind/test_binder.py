@@ -54,6 +54,26 @@ from tests.unit.sql.lakes import Lakes, any_plan, plan
         ),
         ("SELECT year FROM planes QUALIFY (SELECT count(*) OVER () FROM range(2) LIMIT 1) > 1", None),
         ("SELECT (SELECT row_number() OVER () FROM range(1)) FROM planes QUALIFY true", None),
+        (
+            "SELECT year FROM planes UNION SELECT 1 ORDER BY yaer",
+            'The UNION has no column "yaer" (line 1, column 49). Did you mean year?',
+        ),
+        (
+            "(SELECT year FROM planes EXCEPT SELECT 1) ORDER BY yaer",
+            'The EXCEPT has no column "yaer" (line 1, column 52). Did you mean year?',
+        ),
+        (
+            "SELECT * EXCLUDE (yaer) FROM planes, airlines",
+            'Neither planes nor airlines has a column "yaer" (line 1, column 19). Did you mean year?',
+        ),
+        (
+            "SELECT * FROM planes JOIN (SELECT 1 AS a) USING (year)",
+            'unnamed_subquery has no column "year" to join by (line 1, column 50).',
+        ),
+        (
+            "SELECT a FROM (SELECT 1 AS a), (SELECT 2 AS a)",
+            'Column "a" is ambiguous (line 1, column 8). Use unnamed_subquery.a or unnamed_subquery2.a.',
+        ),
     ],
 )
 def test_a_wrong_name_is_one_line(text: str, message: str | None) -> None:
@@ -74,6 +94,50 @@ def test_a_wrong_name_is_one_line(text: str, message: str | None) -> None:
 )
 def test_names_of_the_select_list_stand_for_values_that_stay(text: str) -> None:
     assert plan(text).bound
+
+
+@pytest.mark.parametrize("key", ["NULL", "(NULL)", "'x'", "'1'", "1.5", "1e0", "-2.5", "('x')", "NULL COLLATE nocase"])
+@pytest.mark.parametrize("query", ["SELECT year FROM planes", "SELECT year FROM planes UNION ALL SELECT 1"])
+def test_literals_order_nothing(query: str, key: str) -> None:
+    with pytest.raises(BindError, match="is a constant, which orders nothing"):
+        plan(f"{query} ORDER BY {key}, year")
+
+
+@pytest.mark.parametrize("key", ["0", "2", "(2)", "-1", "-(1)", "((7))"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT year FROM planes ORDER BY {}",
+        "SELECT year FROM planes GROUP BY {}",
+        "SELECT year FROM planes GROUP BY ROLLUP ({}, year)",
+        "SELECT DISTINCT ON ({}) year FROM planes",
+        "SELECT year FROM planes UNION ALL SELECT 1 ORDER BY {}",
+    ],
+)
+def test_a_position_is_one_of_the_select_list(query: str, key: str) -> None:
+    with pytest.raises(BindError, match="names no column: the SELECT list has 1"):
+        plan(query.format(key))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT year FROM planes LIMIT year", 'no FROM to take column "year" from'),
+        ("SELECT (SELECT 1 LIMIT planes.year) FROM planes", 'Nothing in FROM is called "planes"'),
+        ("SELECT year FROM planes LIMIT (SELECT planes.year)", 'Nothing in FROM is called "planes"'),
+        ("SELECT year FROM planes UNION SELECT 1 LIMIT (SELECT 1)", "LIMIT of the UNION takes no query"),
+        ("SELECT year FROM planes EXCEPT SELECT 1 OFFSET (SELECT 1)", "OFFSET of the EXCEPT takes no query"),
+    ],
+)
+def test_limits_see_no_columns(text: str, message: str) -> None:
+    with pytest.raises(BindError, match=message):
+        plan(text)
+
+
+@pytest.mark.parametrize("key", ["1 + 1", "+1", "1::INT", "true", "(SELECT 1)", "year + 1", "-year", "random()"])
+def test_a_set_operation_is_ordered_by_its_columns(key: str) -> None:
+    with pytest.raises(BindError, match="is no column of the UNION"):
+        plan(f"SELECT year FROM planes UNION ALL SELECT 1 ORDER BY {key}")
 
 
 def test_a_bind_error_knows_its_place() -> None:

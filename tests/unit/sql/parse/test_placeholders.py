@@ -8,7 +8,7 @@ from decimal import Decimal
 import duckdb
 import pytest
 
-from ducklake_lab.errors import UsageError
+from ducklake_lab.errors import BindError, UsageError
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse
 from ducklake_lab.sql.dialect import DuckLakeSql
@@ -68,6 +68,36 @@ def test_only_placeholders_are_replaced() -> None:
 def test_a_list_after_in() -> None:
     assert bound("SELECT x IN :l, x NOT IN (:l)", l=[1, 2]) == "SELECT x IN (1, 2), NOT x IN (1, 2)"
     assert bound("SELECT x IN :l", l=[]) == "SELECT x IN (NULL)"
+
+
+@pytest.mark.parametrize(
+    ("text", "clause"),
+    [
+        ("SELECT a FROM t ORDER BY ?, a", "ORDER BY"),
+        ("SELECT a FROM t ORDER BY (?) DESC", "ORDER BY"),
+        ("SELECT a FROM t UNION SELECT a FROM t ORDER BY $1", "ORDER BY"),
+        ("SELECT a FROM t GROUP BY a, ?", "GROUP BY"),
+        ("SELECT DISTINCT ON (?) a FROM t", "DISTINCT ON"),
+        ("SELECT DISTINCT ON (a, ?) a FROM t", "DISTINCT ON"),
+    ],
+)
+def test_a_key_is_no_parameter(text: str, clause: str) -> None:
+    with pytest.raises(BindError, match=f'Parameter "1" is a whole key of {clause}'):
+        parse(text, {"1": 1})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT a FROM t ORDER BY a + ?",
+        "SELECT list(a ORDER BY ?) FROM t",
+        "SELECT row_number() OVER (ORDER BY ?) FROM t",
+        "SELECT a FROM t GROUP BY a LIMIT ?",
+        "SELECT DISTINCT a, ? FROM t",
+    ],
+)
+def test_parts_of_keys_are_parameters(text: str) -> None:
+    assert parse(text, {"1": 1})
 
 
 def test_directly_after_a_keyword() -> None:
