@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from ducklake_lab.duckdb.evaluation import is_aggregate
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.sql.bind import from_clause, group_and_order
 from ducklake_lab.sql.bind.aliases import alias_value
@@ -156,6 +157,8 @@ class QueryBinder(EntryBinder):
             return node
         if (seen := scope.seen_by(node)) is not scope:
             scope, aliases = seen, None
+        if aliases and _is_aggregate(node):
+            aliases = None  # DuckDB knows them in window functions only
         if isinstance(node, exp.Column):
             bound = self._column(node, scope, aliases or {})
         elif (column := column_of(node, scope)) is not None:
@@ -244,6 +247,19 @@ def dotted(node: exp.Expr) -> list[exp.Identifier] | None:
         inner = dotted(node.this)
         return [*inner, node.expression] if inner is not None else None
     return None
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    """Returns whether a node is an aggregate that is no window function."""
+    if not isinstance(node, exp.Anonymous | exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        return False
+    call, outer = node, node
+    while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        call = call.this
+    while isinstance(outer.parent, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        outer = outer.parent
+    is_over = isinstance(outer.parent, exp.Window) and outer.arg_key == "this"
+    return isinstance(call, exp.Anonymous) and not is_over and is_aggregate(call.name)
 
 
 def _names_column(names: list[str], scope: Scope) -> bool:

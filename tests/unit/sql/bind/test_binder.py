@@ -96,6 +96,36 @@ def test_names_of_the_select_list_stand_for_values_that_stay(text: str) -> None:
     assert plan(text).bound
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "sum(k)",
+        "sum(k + 1) + 1",
+        "count(*) FILTER (WHERE k > 1)",
+        "list(year ORDER BY k)",
+        "sum(sum(k)) OVER ()",
+        "(SELECT sum(k))",
+    ],
+)
+def test_aggregates_see_no_names_of_the_select_list(value: str) -> None:
+    with pytest.raises(BindError, match=r'has no column "k"|no FROM to take column "k"'):
+        plan(f"SELECT year % 2 AS k, {value} FROM planes GROUP BY k")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT year % 2 AS k, sum(k) OVER () FROM planes",
+        "SELECT year % 2 AS k, sum(year) FILTER (WHERE k = 1) OVER (PARTITION BY k ORDER BY k) FROM planes",
+        "SELECT year % 2 AS k, first_value(k IGNORE NULLS) OVER (ORDER BY year) FROM planes",
+        "SELECT year % 2 AS k, list_sum([k]) FROM planes QUALIFY sum(k) OVER () > 0",
+        "SELECT year AS k, max(year) AS m, m + 1, sum(m) OVER () FROM planes GROUP BY year",
+    ],
+)
+def test_window_functions_see_names_of_the_select_list(text: str) -> None:
+    assert plan(text).bound
+
+
 @pytest.mark.parametrize("key", ["NULL", "(NULL)", "'x'", "'1'", "1.5", "1e0", "-2.5", "('x')", "NULL COLLATE nocase"])
 @pytest.mark.parametrize("query", ["SELECT year FROM planes", "SELECT year FROM planes UNION ALL SELECT 1"])
 def test_literals_order_nothing(query: str, key: str) -> None:
