@@ -134,7 +134,7 @@ def test_two_sessions_share_one_spark(users: SparkSession, tmp_path: Path) -> No
             session.use("lake")
             session.sql(f"SET TimeZone = '{zone}'")
             session.sql("CREATE TABLE t AS SELECT TIMESTAMPTZ '2024-01-01 00:00:00+00' AS at FROM range(20)")
-            found.append(session.sql("SELECT DISTINCT date_part('hour', at) FROM t").fetchall())
+            found.append(session.sql("SELECT DISTINCT date_part('hour', t.at) FROM t").fetchall())
     assert found == [[(9,)], [(19,)]]
     assert users.conf.get("spark.sql.session.timeZone") == "Asia/Kathmandu"
 
