@@ -9,6 +9,7 @@ import pytest
 
 import ducklake_lab as dl
 from ducklake_lab.duckdb.canonical import is_one
+from ducklake_lab.errors import SqlSyntaxError
 
 pytestmark = pytest.mark.sampled(3)
 
@@ -108,9 +109,15 @@ def test_copies_of_a_name_read_the_same_rows(both: tuple[dl.Session, duckdb.Duck
     assert session.sql(query).fetchall() == connection.sql(query).fetchall()
 
 
-def test_keywords_stay_names() -> None:
+def test_reserved_words_are_names_in_quotes() -> None:
     with dl.Session(engine="duckdb") as session:
-        assert session.sql("SELECT at, at + 1 FROM (SELECT 1 AS at) AS both").fetchall() == [(1, 2)]
+        query = 'SELECT "at", "both".at + 1 FROM (SELECT 1 AS at) AS "both"'
+        assert session.sql(query).fetchall() == duckdb.sql(query).fetchall() == [(1, 2)]
+        query = "SELECT at, at + 1 FROM (SELECT 1 AS at)"
+        with pytest.raises(duckdb.ParserException):
+            duckdb.sql(query)
+        with pytest.raises(SqlSyntaxError, match=r"^Syntax error at \",\""):
+            session.sql(query)
 
 
 @pytest.mark.parametrize(
