@@ -289,18 +289,15 @@ def test_schemas_views_and_macros_go_and_come_back(session: dl.Session) -> None:
         "CREATE MACRO twice(x) AS 2 * x",
         "CREATE MACRO first_rows(n) AS TABLE SELECT * FROM t LIMIT n",
     )
+    query = "SELECT twice(4), (SELECT count(*) FROM s.few), (SELECT count(*) FROM first_rows(2))"
     back = session.revert(made)
     assert back is not None
     assert list(session.state().schemas) == [0] and not session.state().views and not session.state().macros
     session.revert(back.snapshot_id)
-    assert session.sql(
-        "SELECT twice(4), (SELECT count(*) FROM s.few), (SELECT count(*) FROM first_rows(2))"
-    ).fetchall() == [(8, 3, 2)]
-    dropped = changed(session, "DROP SCHEMA s CASCADE", "DROP MACRO twice", "DROP MACRO TABLE some")
+    assert session.sql(query).fetchall() == [(8, 3, 2)]
+    dropped = changed(session, "DROP SCHEMA s CASCADE", "DROP MACRO twice", "DROP MACRO TABLE first_rows")
     session.revert(dropped)
-    assert session.sql(
-        "SELECT twice(4), (SELECT count(*) FROM s.few), (SELECT count(*) FROM first_rows(2))"
-    ).fetchall() == [(8, 3, 2)]
+    assert session.sql(query).fetchall() == [(8, 3, 2)]
     assert len(session.state().macros) == 2
 
 
