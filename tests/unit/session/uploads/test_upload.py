@@ -198,7 +198,7 @@ def test_append_and_replace(session: dl.Session, tmp_path: Path) -> None:
     assert _columns(found, "column", "type") == [("PRICE", "DECIMAL(9,2)"), ("zip", "VARCHAR")]
     assert "at get their defaults" in found.note
     found.apply()
-    assert session.sql("SELECT zip, price::VARCHAR, at::VARCHAR FROM t").fetchall() == [
+    assert session.sql("SELECT zip, price::VARCHAR, t.at::VARCHAR FROM t").fetchall() == [
         ("1234", "1.50", "2020-01-01 00:00:00")
     ]
     with pytest.raises(dl.BindError, match=r'no column "prise".*Did you mean price'):
