@@ -100,4 +100,4 @@ def test_values_that_spark_cuts_are_refused(tmp_path: Path, spark: SparkSession)
             session.revert(made)
         session.engine = "duckdb"
         session.revert(made)
-        assert session.sql("SELECT DISTINCT at::VARCHAR FROM n").fetchall() == [("2020-01-01 00:00:00.123456789",)]
+        assert session.sql("SELECT DISTINCT n.at::VARCHAR FROM n").fetchall() == [("2020-01-01 00:00:00.123456789",)]

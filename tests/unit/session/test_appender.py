@@ -171,7 +171,7 @@ def test_bad_arguments(session: dl.Session) -> None:
         session.appender("r", ["id"], rows=1).append((1,))
     with session.appender("r", ["id", "at"]) as appender:
         appender.append((1, 0.5))
-    assert session.sql("SELECT id, at, day IS NOT NULL FROM r").fetchall() == [(1, 0.5, True)]
+    assert session.sql("SELECT id, r.at, day IS NOT NULL FROM r").fetchall() == [(1, 0.5, True)]
 
 
 def test_an_open_transaction_takes_the_rows(session: dl.Session) -> None:

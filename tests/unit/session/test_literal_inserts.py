@@ -129,7 +129,9 @@ def test_names_find_their_tables(tmp_path: Path) -> None:
         assert session.sql("FROM own").fetchall() == [(5,)]
         session.sql("CREATE TABLE s (id INTEGER, at TIMESTAMP DEFAULT now(), r DOUBLE DEFAULT random())")
         session.sql("INSERT INTO s (id) VALUES (1), (2)")
-        assert session.sql("SELECT count(s.at), count(DISTINCT s.at), count(DISTINCT r) FROM s").fetchall() == [(2, 1, 2)]
+        assert session.sql("SELECT count(s.at), count(DISTINCT s.at), count(DISTINCT r) FROM s").fetchall() == [
+            (2, 1, 2)
+        ]
         session.sql("BEGIN")
         session.sql("INSERT INTO s VALUES (3, NULL, 0)")
         session.sql("ROLLBACK")

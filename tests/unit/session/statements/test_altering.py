@@ -86,7 +86,9 @@ def test_a_default_is_for_rows_to_come(session: dl.Session) -> None:
 def test_a_default_of_now_is_the_same_for_a_statement(session: dl.Session) -> None:
     session.sql("CREATE TABLE t (i INTEGER, at TIMESTAMPTZ DEFAULT now(), u UUID DEFAULT uuid())")
     session.sql("INSERT INTO t (i) VALUES (1), (2), (3)")
-    assert rows(session, "SELECT count(DISTINCT at), count(DISTINCT u), bool_and(at <= now()) FROM t") == [(1, 3, True)]
+    assert rows(session, "SELECT count(DISTINCT t.at), count(DISTINCT u), bool_and(t.at <= now()) FROM t") == [
+        (1, 3, True)
+    ]
 
 
 def test_not_null_is_checked_against_the_rows_there_are(session: dl.Session) -> None:

@@ -221,7 +221,7 @@ def test_other_kinds_of_files(session: dl.Session, tmp_path: Path) -> None:
     assert session.sql("FROM parts ORDER BY i").fetchall() == [(0, "row 0", None), (1, "row 1", 1.5), (2, "row 2", 1.5)]
     assert session.sql("DESCRIBE parts").fetchall()[0][:2] == ("i", "SMALLINT")
     session.upload(f"{folder}/[12].parquet", "some").apply()
-    assert session.sql("SELECT count(*) FROM some").fetchall() == [(2,)]
+    assert session.sql('SELECT count(*) FROM "some"').fetchall() == [(2,)]
     session.upload(_file(tmp_path, "j.jsonl", '{"a": 1, "b": {"c": "x"}}\n{"a": null}\n')).apply()
     assert session.sql("FROM j").fetchall() == [(1, {"c": "x"}), (None, None)]
     (tmp_path / "z.tsv.gz").write_bytes(gzip.compress(b"a\tb\n1\tx\n"))
