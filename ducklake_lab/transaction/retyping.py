@@ -94,16 +94,20 @@ def _widen(
         bounds = [row[name] for row in rows for name in _BOUNDS if row[name] is not None]
         if not bounds:
             continue
+        of_table = stats is t.table_column_stats
         texts = {} if unknown else respelled(bounds, source, target)
         for row in rows:
             row.update(_NO_BOUNDS if unknown else {name: row[name] and texts[row[name]] for name in _BOUNDS})
         # two statements for all files, which may be many
         metadata.expect(sa.select(sa.func.count()).select_from(stats).where(condition), len(rows))
         metadata.write(stats.delete().where(condition))
-        metadata.insert_many(stats, rows)
-        if stats is t.table_column_stats:
+        # a row without bounds would take those of later rows alone
+        kept = [] if unknown and of_table else rows
+        metadata.insert_many(stats, kept)
+        if of_table:
             names = TableColumnStats.__slots__
-            facts.set_column_stats(table_id, {column_id: TableColumnStats(*(rows[-1][name] for name in names))})
+            known = TableColumnStats(*(kept[-1][name] for name in names)) if kept else None
+            facts.set_column_stats(table_id, {column_id: known})
 
 
 def _is_same(text: str, source: DataType, target: DataType) -> bool:

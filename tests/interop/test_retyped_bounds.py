@@ -53,6 +53,12 @@ HISTORIES = {
         [(UNKNOWN, UNKNOWN)],
         (UNKNOWN, UNKNOWN),
     ),
+    "two changes, then rows": (
+        f"CREATE TABLE t (i INTEGER, f DECIMAL(9,1)); {FEW}; ALTER TABLE t ALTER f TYPE DECIMAL(12,2); "
+        "ALTER TABLE t ALTER f TYPE DOUBLE; INSERT INTO t VALUES (7, 5)",
+        [],
+        (UNKNOWN, UNKNOWN),
+    ),
     "a default": (
         f"CREATE TABLE t (i INTEGER); ALTER TABLE t ADD COLUMN f FLOAT DEFAULT 0.1; {ROWS}; {WIDER}",
         [(UNKNOWN, UNKNOWN)],
