@@ -51,9 +51,18 @@ def check(statements: Sequence[op.Statement], text: str) -> None:
 
 
 def _is_known(sql: str) -> bool:
-    """Returns whether DuckDB refuses a statement only for an alias after AT."""
-    shorter = without_at(sql)
-    return shorter != sql and is_syntax(shorter)
+    """Returns whether DuckDB refuses a statement only for an alias after AT, or for a reserved word that names an argument."""
+    plain = _with_quoted_arguments(without_at(sql))
+    return plain != sql and is_syntax(plain)
+
+
+def _with_quoted_arguments(sql: str) -> str:
+    """Returns a statement with quotes around reserved words that name arguments, as in `lake.blame('t', where => …)`."""
+    places = spans(sql)
+    for (start, stop), (next_start, _) in reversed([*zip(places, places[1:], strict=False)]):
+        if sql.startswith(("=>", ":="), next_start) and sql[start:stop].casefold() in reserved_words():
+            sql = f"{sql[:start]}{quote_identifier(sql[start:stop])}{sql[stop:]}"
+    return sql
 
 
 def _explained(statement: op.Statement, text: str, cause: SqlSyntaxError, refusal: Exception | None) -> SqlSyntaxError:

@@ -146,7 +146,7 @@ def test_parameters_are_looked_up_never_copied(notebook: Notebook):
 
 def test_a_name_gets_the_rows_and_shows_nothing(notebook: Notebook, capsys: pytest.CaptureFixture[str]):
     notebook.session.sql = lambda *args, **options: SimpleNamespace(  # type: ignore[method-assign]
-        is_query=True, spark=lambda: "frame"
+        is_query=True, spark=lambda: "frame", info=SimpleNamespace(wrote=False)
     )
     assert notebook("%%ducklake jan <<\nSELECT 1") is None
     assert notebook.shell.user_ns["jan"] == "frame"
