@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -59,7 +60,7 @@ def _is_known(sql: str) -> bool:
 def _with_quoted_arguments(sql: str) -> str:
     """Returns a statement with quotes around reserved words that name arguments, as in `lake.blame('t', where => …)`."""
     places = spans(sql)
-    for (start, stop), (next_start, _) in reversed([*zip(places, places[1:], strict=False)]):
+    for (start, stop), (next_start, _) in reversed([*itertools.pairwise(places)]):
         if sql.startswith(("=>", ":="), next_start) and sql[start:stop].casefold() in reserved_words():
             sql = f"{sql[:start]}{quote_identifier(sql[start:stop])}{sql[stop:]}"
     return sql
