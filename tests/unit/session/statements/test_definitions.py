@@ -135,9 +135,9 @@ def test_a_macro_hides_a_function_until_it_is_dropped(session: dl.Session) -> No
 
 
 def test_scalar_and_table_macros_have_names_of_their_own(session: dl.Session) -> None:
-    session.sql("CREATE MACRO both(x) AS x + 1; CREATE MACRO both(x, y) AS TABLE SELECT x AS a, y AS b")
-    assert rows(session, "SELECT both(1)") == [(2,)]
-    assert rows(session, "FROM both(1, 2)") == [(1, 2)]
+    session.sql("CREATE MACRO pair(x) AS x + 1; CREATE MACRO pair(x, y) AS TABLE SELECT x AS a, y AS b")
+    assert rows(session, "SELECT pair(1)") == [(2,)]
+    assert rows(session, "FROM pair(1, 2)") == [(1, 2)]
 
 
 def test_a_schema_with_a_view_or_macro_is_not_empty(session: dl.Session) -> None:
