@@ -91,7 +91,7 @@ def arrow_for_spark(table: pa.Table, refused: dict[int, str] | None = None) -> p
     """Returns the rows with Arrow types that Spark accepts.
 
     Args:
-        refused: gets the errors of columns with unfit values, by position; these become NULL.
+        refused: gets the errors of columns with unfit values, by position; these become NULL. VARIANTs are refused at once.
 
     Raises:
         UnsupportedFeatureError: an integer has more than 38 digits, or Parquet's form of a VARIANT, which Spark uses,
@@ -106,7 +106,8 @@ def arrow_for_spark(table: pa.Table, refused: dict[int, str] | None = None) -> p
             values = carried_as(values, kind, for_spark_sql(typed_values_sql("v", kind, values), kind))
         except UnsupportedFeatureError as error:
             message = f"Spark cannot read column {name}: {str(error).rstrip('.')}. Read it in process, with arrow() or engine='duckdb'."
-            if refused is None:
+            # Spark's variant has no NULL that a whole column could be
+            if refused is None or any(part.name == "variant" for part in kind.walk()):
                 raise UnsupportedFeatureError(message) from None
             refused[index] = message
             values = pa.nulls(table.num_rows, arrow_type(spark_type(kind)))
