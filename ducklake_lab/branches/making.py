@@ -113,7 +113,7 @@ def make_branch(lake: Lake, name: str, at: int | datetime | str | None = None, *
         EntryExistsError: there is such a branch.
         UnsupportedFeatureError: see `check_copyable`.
         DataFileError: a file of the lake is not there.
-        TransactionConflictError: snapshots expired meanwhile, of which a shared file is; there is no branch.
+        TransactionConflictError: snapshots with shared files expired meanwhile; no branch is made.
     """
     check_name(name)
     lake.check_writable()

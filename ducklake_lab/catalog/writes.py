@@ -61,7 +61,7 @@ class Writes:
     def then(
         self, run: Callable[Concatenate[sa.Connection, P], object], *arguments: P.args, **options: P.kwargs
     ) -> None:
-        """Hold a function that reads nothing, and writes to tables of which no rows are held."""
+        """Hold a function that reads nothing, and writes only to tables without held rows."""
         self._steps.append(lambda _: run(self.connection, *arguments, **options))
 
     def insert(self, table: sa.Table, **values: object) -> None:

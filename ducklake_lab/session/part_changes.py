@@ -60,7 +60,7 @@ class PartChanges:
     def _matching(
         self, table_id: int, since: int, part: RecordedPart, before: _Columns, after: _Columns, changing: set[int]
     ) -> set[int]:
-        """Returns those of some snapshots that may have changed rows of the part."""
+        """Returns the snapshots, among some, that may have changed rows of the part."""
         table = self._state.tables[table_id]
         predicate = predicate_of(table, part.where) if part.where is not None else None
         if predicate is None or not changing or not _have_meaning(predicate, before, after):

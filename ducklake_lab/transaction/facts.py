@@ -44,7 +44,7 @@ class CommitFacts:
         self._cleared[table_id].add(column_id)
 
     def cleared(self, table_id: int, columns: Collection[int]) -> set[int]:
-        """Return those of some columns whose bounds the commit makes unknown."""
+        """Return the columns, among some, whose bounds the commit makes unknown."""
         return self._cleared[table_id].intersection(columns)
 
     def of(self, table_id: int) -> TableFacts:

@@ -101,7 +101,7 @@ def _widen(
         # two statements for all files, which may be many
         metadata.expect(sa.select(sa.func.count()).select_from(stats).where(condition), len(rows))
         metadata.write(stats.delete().where(condition))
-        # a row without bounds would take those of later rows alone
+        # an INSERT would fill a row without bounds with bounds of its own rows
         kept = [] if unknown and of_table else rows
         metadata.insert_many(stats, kept)
         if of_table:

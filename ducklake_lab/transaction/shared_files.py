@@ -1,4 +1,4 @@
-"""Files that several catalogs name: those of a lake in an object store, and of its branches (ADR 96).
+"""Files that several catalogs name: a lake in an object store shares them with its branches (ADR 96).
 
 A branch is listed before its files are trusted, and afterwards its lake still has to name each of them. So whoever deletes files
 that a lake no longer needs reads them first and the list of branches second, and takes no lock.

@@ -101,7 +101,7 @@ def _bar(group: GroupStep, end: float, zero: float, color: str) -> str:
     if group.share:
         width = max(_THIN, 100 * abs(end - zero))
         left = 100 * zero - (width if end < zero else 0)
-        # no length is that of an infinite step
+        # an infinite step has no length
         dashes = f' fill-opacity=".25" stroke="{color}" stroke-dasharray="3 2"' if math.isinf(group.share) else ""
         bar = f'<rect x="{left:.2f}%" y="6" width="{width:.2f}%" height="13" rx="2" fill="{color}"{dashes}/>'
     at = f"{100 * zero:.2f}%"

@@ -1,4 +1,4 @@
-"""Charts of two random answers: bars, their order and their lengths are those of plain SQL over both answers."""
+"""Charts of two random answers: bars, their order and their lengths equal plain SQL over both answers."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def text(value: object) -> str | None:
 
 
 def same(found: str | None, expected: str | None, kind: str) -> bool:
-    """Whether texts say one number; those of floats have several spellings."""
+    """Whether two texts mean one number; floats have several spellings."""
     if kind != "DOUBLE" or found is None or expected is None:
         return found == expected
     return repr(float(found)) == repr(float(expected))

@@ -26,7 +26,7 @@ def changes_of(
     since: int,
     predicate: Predicate | None = None,
 ) -> ChangePlan:
-    """Plans the change feed of a table after a snapshot, up to that of `state`.
+    """Plans the change feed of a table after a snapshot, up to the snapshot of `state`.
 
     Args:
         predicate: files and inlined rows for which it cannot be true may be left out.
