@@ -47,11 +47,12 @@ def test_what_another_session_keeps_of_a_batch_is_kept(spark: Any, tmp_path: Pat
 def test_what_spark_has_no_plan_for_is_refused_by_name(spark: Any, tmp_path: Path) -> None:
     with dl.connect(f"ducklake:{tmp_path}/a.ducklake", spark=spark, engine="duckdb") as session:
         session.sql("CREATE TABLE t AS SELECT range AS i FROM range(5000)")
-        text = (
-            "WITH RECURSIVE r(i) AS (SELECT min(i) FROM t UNION SELECT i + 1 FROM r WHERE i < 3) SELECT sum(i) FROM r"
-        )
+        start = "WITH RECURSIVE r(i) AS (SELECT min(i) FROM t UNION"
+        text = f"{start} SELECT i + 1 FROM r WHERE i < 3) SELECT sum(i) FROM r"
+        assert session.sql(text).fetchall() == session.sql(text, engine="spark").fetchall() == [(6,)]
+        text = f"{start} ALL SELECT max(i) + 1 FROM r WHERE i < 3 GROUP BY i) SELECT sum(i) FROM r"
         assert session.sql(text).fetchall() == [(6,)]
-        with pytest.raises(dl.UnsupportedFeatureError, match=r"^This query cannot run on Spark: The UNION operator"):
+        with pytest.raises(dl.UnsupportedFeatureError, match=r"^This query cannot run on Spark: Invalid recursive"):
             session.sql(text, engine="spark").fetchall()
         text = "SELECT count(*) FROM t AS a WHERE (i IN (SELECT NULL UNION ALL SELECT b.i FROM t AS b WHERE b.i < 9)) IS NULL"
         assert session.sql(text, engine="spark").fetchall() == session.sql(text).fetchall() == [(4991,)]
