@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
+from py4j.java_collections import ListConverter  # type: ignore[import-untyped]
 from py4j.java_gateway import JavaClass, JavaObject  # type: ignore[import-untyped]
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.java_gateway import ensure_callback_server_started
@@ -35,7 +36,7 @@ class Owner(Protocol):
     def answer(
         self, alias: str, operation: str, request: dict[str, Any], frames: list[DataFrame], waiting: int | None
     ) -> object:
-        """Answers a request: its name, its arguments and its rows. The answer is a DataFrame or JSON.
+        """Answers a request: its name, its arguments and its rows. The answer is a DataFrame, a list of them, or JSON.
 
         Args:
             waiting: the thread that waits for Spark, if this one works for it.
@@ -72,6 +73,9 @@ class _Callback:
         except BaseException as error:  # noqa: BLE001 - Java raises it again in the thread that asked
             kind, message = self._describe(error, operation)
             return json.dumps({"error": {"kind": kind, "message": message}})
+        if isinstance(found, list) and found and isinstance(found[0], DataFrame):
+            client = self._spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]
+            return ListConverter().convert([frame._jdf for frame in found], client)
         return found._jdf if isinstance(found, DataFrame) else json.dumps(found)
 
     class Java:

@@ -43,6 +43,7 @@ _ANSWERS: dict[str, Callable[[Parts, Request], object]] = {
     "load procedure": calls.check,
     "call": calls.call,
     "aggregate": reading.aggregate,
+    "keys": reading.keys,
 }
 
 
@@ -52,9 +53,9 @@ def answer(parts: Parts, operation: str, request: dict[str, Any], frames: list[D
         if operation == "write":
             writing.write(parts, request, frames)
             return None
-        if operation == "scan":
+        if operation in ("scan", "keyed scan"):
             query_options.check_read(request["options"])
-            return _rows(parts, request)
+            return reading.keyed_scan(parts, request) if operation == "keyed scan" else _rows(parts, request)
         return _ANSWERS[operation](parts, request)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,9 @@ from ducklake_lab.model.predicates import (
 from ducklake_lab.model.quoting import quote_for_spark, quote_identifier
 from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.model.state import CatalogState
+from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.session.rows.digests import digest_of
+from ducklake_lab.session.spark_tables.keyed import by_key
 from ducklake_lab.session.spark_tables.parts import Parts, Request
 from ducklake_lab.sql.planning.metadata_aggregates import ROWS
 
@@ -48,15 +51,48 @@ _VALUES: dict[str, Callable[[str], object]] = {
 
 def scan(parts: Parts, request: Request) -> DataFrame:
     """Returns the rows of a table, with the columns of a request in order."""
-    token = request["table"]
-    state, table = table_of(parts, token)
-    columns: list[str] = request["columns"]
+    return _frames(parts, request, [_planned(parts, request)])[0]
+
+
+def keys(parts: Parts, request: Request) -> dict[str, Any] | None:
+    """Returns the values of a partition key, and the bytes to read; None where the key of some rows is not known."""
+    plan = _planned(parts, request)
+    found = _by_key(plan, request)
+    return None if found is None else {"values": list(found), "bytes": plan.bytes_read}
+
+
+def keyed_scan(parts: Parts, request: Request) -> list[DataFrame]:
+    """Returns the rows of each of some values of a partition key, with the columns of a request in order.
+
+    Raises:
+        UsageError: another commit has changed the files, so that the key of some rows is not known.
+    """
+    found = _by_key(_planned(parts, request), request)
+    values: list[str | None] = request["values"]
+    if found is None or not set(found) <= set(values):
+        raise UsageError(f"The partitions of {request['table']['name']} have changed; run the query again.")
+    empty = replace(next(iter(found.values())), files=(), inlined=None)
+    return _frames(parts, request, [found.get(value, empty) for value in values])
+
+
+def _by_key(plan: ScanPlan, request: Request) -> Mapping[str | None, ScanPlan] | None:
+    key = request["key"]
+    text = f"bucket({key['buckets']})" if "buckets" in key else str(key["transform"])
+    return by_key(plan, key["column"], text)
+
+
+def _planned(parts: Parts, request: Request) -> ScanPlan:
+    state, table = table_of(parts, request["table"])
     predicates = [found for entry in request["conditions"] if (found := _predicate(entry, table)) is not None]
-    plan = parts.sources.scans.plan(parts.lake, state, table, And(tuple(predicates)) if predicates else None)
-    virtual = any(name in VIRTUAL_COLUMNS and table.column(name) is None for name in columns)
+    return parts.sources.scans.plan(parts.lake, state, table, And(tuple(predicates)) if predicates else None)
+
+
+def _frames(parts: Parts, request: Request, plans: Sequence[ScanPlan]) -> list[DataFrame]:
+    columns: list[str] = request["columns"]
+    virtual = any(name in VIRTUAL_COLUMNS and plans[0].table.column(name) is None for name in columns)
     with parts.engine.running() as spark:
-        frame = Scan(plan, virtual).frame(spark)
-        return frame.select(*map(quote_for_spark, columns))
+        frames = [Scan(plan, virtual).frame(spark) for plan in plans]
+        return [frame.select(*map(quote_for_spark, columns)) for frame in frames]
 
 
 def aggregate(parts: Parts, request: Request) -> DataFrame:

@@ -55,7 +55,7 @@ public final class Bridge {
     USERS.remove(key);
   }
 
-  /** Adds the rule and the strategy to a running session, once. */
+  /** Adds the rule and the strategies to a running session, once. */
   public static void install(org.apache.spark.sql.SparkSession session) {
     SparkSession spark = (SparkSession) session;
     var methods = spark.experimental();
@@ -67,6 +67,7 @@ public final class Bridge {
     var strategies = new ArrayList<>(CollectionConverters.asJava(methods.extraStrategies()));
     if (strategies.stream().noneMatch(strategy -> strategy instanceof WriteStrategy)) {
       strategies.add(new WriteStrategy());
+      strategies.add(new KeyedStrategy());
       methods.extraStrategies_$eq(CollectionConverters.asScala(strategies).toSeq());
     }
   }
@@ -107,6 +108,11 @@ public final class Bridge {
   @SuppressWarnings("unchecked")
   Dataset<Row> rows(String operation, ObjectNode request) {
     return (Dataset<Row>) call(operation, request, null);
+  }
+
+  @SuppressWarnings("unchecked")
+  List<Dataset<Row>> frames(String operation, ObjectNode request) {
+    return (List<Dataset<Row>>) call(operation, request, null);
   }
 
   /** Sends a request with DataFrames. */

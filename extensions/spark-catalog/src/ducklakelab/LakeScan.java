@@ -39,17 +39,31 @@ record LakeScan(
 
   /** Returns the rows, with the columns of `readSchema`. */
   Dataset<Row> rows() {
-    ObjectNode request = Bridge.object();
-    request.set("table", table.token());
+    ObjectNode request = request();
     if (aggregates != null) {
       request.set("aggregates", aggregates);
       return table.bridge.rows("aggregate", request);
     }
+    return table.bridge.rows("scan", request);
+  }
+
+  /** Returns the rows of each of some values of a partition key. */
+  List<Dataset<Row>> rows(ObjectNode key, Iterable<String> values) {
+    ObjectNode request = request();
+    request.set("key", key);
+    request.set("values", KeyedReads.texts(values));
+    return table.bridge.frames("keyed scan", request);
+  }
+
+  /** Returns a request that names the table, the columns and the conditions. */
+  ObjectNode request() {
+    ObjectNode request = Bridge.object();
+    request.set("table", table.token());
     request.set("columns", Bridge.texts(readSchema.fieldNames()));
     ArrayNode list = request.putArray("conditions");
     conditions.forEach(list::add);
     request.set("options", Bridge.tree(options.asCaseSensitiveMap()));
-    return table.bridge.rows("scan", request);
+    return request;
   }
 
   @Override

@@ -1,0 +1,77 @@
+"""Splits a scan by the values of one partition key, so that joins by it move no rows.
+
+Spark joins the partitions of two tables by the texts of their keys. So a key takes part only where equal values have one text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ducklake_lab.engine.in_process.engine import evaluate
+from ducklake_lab.files import partitions
+from ducklake_lab.model.entries import PartitionField
+from ducklake_lab.model.transforms import Bucket, Identity, Transform, parse_transform
+from ducklake_lab.model.types import INTEGERS, DataType
+from ducklake_lab.scan.plan import InlinedRows, ScanFile, ScanPlan
+
+#: Types whose equal values are hashed alike.
+_HASHED = (*INTEGERS, "varchar", "uuid", "date", "timestamp", "timestamptz")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+def by_key(plan: ScanPlan, column: str, transform: str) -> Mapping[str | None, ScanPlan] | None:
+    """Returns the parts of a scan by the value of a partition key; None where that of some rows is not known.
+
+    Args:
+        transform: its text, as the catalog has it.
+    """
+    table = plan.table
+    place = _place(plan, column, transform)
+    if table.partition is None or place is None:
+        return None
+    spec, kind = table.partition, table.column_by_id(table.partition.fields[place].column_id)
+    files: dict[str | None, list[ScanFile]] = defaultdict(list)
+    for file in plan.files:
+        data = file.data_file
+        if data.partition_id != spec.partition_id or len(data.partition_values) != len(spec.fields):
+            return None
+        files[data.partition_values[place]].append(file)
+    rows: dict[str | None, list[int]] = defaultdict(list)
+    if plan.inlined is not None:
+        keys = evaluate(
+            f"SELECT {', '.join(partitions.key_sql(table, plan.time_zone))} FROM rows", {"rows": plan.inlined.rows}
+        )
+        for values, numbers in partitions.groups(keys, table):
+            rows[values[place]] += numbers.to_pylist()
+    found = sorted({*files, *rows}, key=lambda value: (value is None, value or ""))
+    if kind is None or not all(_is_one_text(value, kind.data_type, parse_transform(transform)) for value in found):
+        return None
+    return {value: _part(plan, files.get(value, ()), rows.get(value, ())) for value in found}
+
+
+def _place(plan: ScanPlan, column: str, transform: str) -> int | None:
+    """Returns the number of a partition key; None where its values may not be those of the rows."""
+    found = plan.table.column(column)
+    if found is None or plan.retyped is None or found.column_id in plan.retyped or plan.table.partition is None:
+        return None
+    field = PartitionField(found.column_id, transform)
+    return plan.table.partition.fields.index(field) if field in plan.table.partition.fields else None
+
+
+def _is_one_text(value: str | None, kind: DataType, transform: Transform) -> bool:
+    """Returns whether no other key than this one has rows of equal values."""
+    if isinstance(transform, Bucket):
+        return kind.name in _HASHED and (value is None or value.isdecimal())
+    if not isinstance(transform, Identity) or value is None:
+        return isinstance(transform, Identity)
+    if kind.name in INTEGERS:
+        return value.lstrip("-").isdecimal() and str(int(value)) == value
+    return kind.name == "varchar" or (kind.name == "date" and _DATE.fullmatch(value) is not None)
+
+
+def _part(plan: ScanPlan, files: Sequence[ScanFile], rows: Sequence[int]) -> ScanPlan:
+    inlined = InlinedRows(plan.inlined.rows.take(rows)) if plan.inlined is not None and rows else None
+    return replace(plan, files=tuple(files), inlined=inlined)
