@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 
-from ducklake_lab.model.changes import parse_changes, rewritten_tables
+from ducklake_lab.model.changes import OF_ROWS, parse_changes, rewritten_tables
 from ducklake_lab.model.staged import SNAPSHOT_ID
 from ducklake_lab.scan.plan import ChangePlan, ScanFile
 
@@ -54,8 +54,6 @@ def rewriting_and_changing(table_id: int, changes_made: Mapping[int, str]) -> se
         if f":{table_id}" not in text:
             continue
         changes = [change for change in parse_changes(text) if change.value == table_id]
-        if rewritten_tables(changes) and any(
-            change.kind.startswith(("insert", "delete", "inlined_")) for change in changes
-        ):
+        if rewritten_tables(changes) and any(change.kind in OF_ROWS for change in changes):
             found.add(snapshot_id)
     return found

@@ -11,21 +11,21 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import count_data_files
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_columns
+from ducklake_lab.model.changes import MAINTENANCE, OF_ROWS
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.reads import RecordedPart
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.changed_snapshots import changing_snapshots, rewriting_and_changing
-from ducklake_lab.scan.changed_tables import MAINTENANCE, ChangesAfter
+from ducklake_lab.scan.changed_tables import ChangesAfter
 from ducklake_lab.scan.predicate_forms import predicate_of
 from ducklake_lab.session.rows.join_pruning import paths_of
 from ducklake_lab.session.rows.matching_changes import changes_of
 
 #: Most files of a table, at all snapshots, that are looked at, and most parts in one question.
 _MOST_FILES, _MOST_PARTS = 20_000, 50
-#: Kinds of changes of columns and settings, and of rows that a change feed has.
+#: The kind of changes of columns and settings.
 _ALTERING = "altered_table"
-_OF_ROWS = frozenset(("inserted_into_table", "deleted_from_table", "inlined_insert", "inlined_delete"))
 
 
 class PartChanges:
@@ -53,7 +53,7 @@ class PartChanges:
         before, after = self._columns_at(table_id, since), self._columns_at(table_id, self._newest)
         if altering and _are_alike(before, after, part):
             altering = set()
-        if all(kinds[number] <= {*MAINTENANCE, *_OF_ROWS, _ALTERING} for number in changing):
+        if all(kinds[number] <= {*MAINTENANCE, *OF_ROWS, _ALTERING} for number in changing):
             changing &= self._matching(table_id, since, part, before, after, changing)
         return len(altering | changing)
 
