@@ -61,8 +61,8 @@ class RowChecks:
         strict = [(number, column.name) for number, column in enumerate(table.columns) if not column.nulls_allowed]
         if made.rows is None or not strict or not made.count("insert", "update", "new"):
             return
-        counts = ", ".join(f"count(*) FILTER (w{number} IS NULL) AS n{number}" for number, _ in strict)
-        firsts = ", ".join(f"min(rid) FILTER (w{number} IS NULL) AS f{number}" for number, _ in strict)
+        counts = ", ".join(f"count(CASE WHEN w{number} IS NULL THEN 1 END) AS n{number}" for number, _ in strict)
+        firsts = ", ".join(f"min(CASE WHEN w{number} IS NULL THEN rid END) AS f{number}" for number, _ in strict)
         condition = f"{versions.OPERATION} IN ('insert', 'update', 'new')"
         (found,) = made.rows.query(f"SELECT {counts}, {firsts} FROM rows WHERE {condition}").arrow().to_pylist()
         for number, name in strict:
