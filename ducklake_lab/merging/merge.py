@@ -263,10 +263,8 @@ class Merge:
         came: dict[object, Table | View] = {("came", table.table_id): table for table in map(in_schema, plan.came)}
         for entry in (*views.values(), *came.values()):
             plan.entries.schema_of(state, entry)
-        before: dict[object, tuple[int, str]] = {
-            **state.tables.names,
-            **{key: (view.schema_id, view.name) for key, view in state.views.items()},
-        }
+        before: dict[object, tuple[int, str]] = {key: (view.schema_id, view.name) for key, view in state.views.items()}
+        before.update(state.tables.names.items())
         after = before | {key: (entry.schema_id, entry.name) for key, entry in (tables | views | came).items()}
         count = Counter((schema_id, name.casefold()) for schema_id, name in after.values())
         for key, (schema_id, name) in after.items():
