@@ -23,7 +23,7 @@ from ducklake_lab.scan.predicate_forms import predicate_of
 from ducklake_lab.session.rows.join_pruning import paths_of
 from ducklake_lab.session.rows.matching_changes import SharedChanges
 
-#: Most files of a table, at all snapshots, that are looked at, and most parts in one question.
+#: Most files of a table, at all snapshots, that are looked at, and most parts of a table in one question.
 _MOST_FILES, _MOST_PARTS = 20_000, 50
 #: The kind of changes of columns and settings.
 _ALTERING = "altered_table"
@@ -74,7 +74,8 @@ class PartChanges:
         for table_id, places in by_table.items():
             predicates = [predicate for place in places if (predicate := candidates[place].predicate) is not None]
             found_of = self._matching(table_id, min(asked[place].since for place in places), predicates)
-            matching |= dict(zip(places, found_of, strict=True)) if found_of is not None else {}
+            names = zip(places, map(repr, predicates), strict=True)
+            matching |= {place: found_of[name] for place, name in names if name in found_of}
         return [
             len(found.sure | (found.changing & matching[place] if place in matching else found.changing))
             for place, found in enumerate(candidates)
@@ -98,17 +99,18 @@ class PartChanges:
             predicate = None
         return _Candidates(frozenset(altering), frozenset(changing), predicate)
 
-    def _matching(self, table_id: int, since: int, predicates: Sequence[Predicate]) -> list[set[int]] | None:
-        """Returns the snapshots that may have changed rows, by predicate; None where that would take too long."""
+    def _matching(self, table_id: int, since: int, predicates: Sequence[Predicate]) -> dict[str, set[int]]:
+        """Returns the snapshots that may have changed rows, by predicate in text; without those that would take too long."""
         present = t.data_file.c.begin_snapshot <= self._newest
-        distinct = list(dict.fromkeys(predicates))
-        if len(distinct) > _MOST_PARTS or count_data_files(self._connection, table_id, present)[0] > _MOST_FILES:
-            return None
+        if count_data_files(self._connection, table_id, present)[0] > _MOST_FILES:
+            return {}
+        # 1 and true are equal in Python
+        distinct = dict(list({repr(one): one for one in predicates}.items())[:_MOST_PARTS])
         table, known = self._state.tables[table_id], self._changes.snapshots(since)
         changes = SharedChanges(self._lake, self._connection, self._state, table, since, known)
         rewriting = rewriting_and_changing(table_id, self._changes.texts(table_id, since))
-        found = dict(zip(distinct, changes.snapshots(distinct), strict=True))
-        return [found[predicate] | rewriting for predicate in predicates]
+        found = changes.snapshots([*distinct.values()])
+        return {name: one | rewriting for name, one in zip(distinct, found, strict=True)}
 
     @property
     def _newest(self) -> int:
