@@ -44,6 +44,7 @@ _REASONS = {
     Reason.VIEW_CHANGED: "view changed on both sides",
     Reason.VIEW_DROPPED: "view changed on the branch, dropped in the lake",
     Reason.NAME_TAKEN: "name given on both sides",
+    Reason.VALUE_EXPIRED: "comes from the branch, and its value has expired",
 }
 
 

@@ -229,10 +229,10 @@ def read_column_stats(
     connection: sa.Connection,
     table_id: int,
     column_ids: Collection[int] | None,
-    snapshot_id: int,
+    snapshot_id: int | None,
     file_ids: Collection[int] | None = None,
 ) -> dict[int, dict[int, ColumnStats]]:
-    """Statistics of some columns (None: all) in some files (None: all) of those visible at a snapshot.
+    """Statistics of some columns (None: all) in some files (None: all) of those visible at a snapshot (None: at any).
 
     Returns:
         file id -> column id -> statistics.
@@ -253,8 +253,10 @@ def read_column_stats(
             versions.column(connection, s.c.max_is_exact),
         )
         .join(f, sa.and_(s.c.data_file_id == f.c.data_file_id, f.c.table_id == table_id))
-        .where(s.c.table_id == table_id, visible(f, snapshot_id))
+        .where(s.c.table_id == table_id)
     )
+    if snapshot_id is not None:
+        query = query.where(visible(f, snapshot_id))
     if column_ids is not None:
         query = query.where(s.c.column_id.in_(sorted(column_ids)))
     if file_ids is not None:

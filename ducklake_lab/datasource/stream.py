@@ -18,7 +18,7 @@ from ducklake_lab.datasource.offsets import NOTHING, Offset, Size, mark_of, orde
 from ducklake_lab.datasource.options import Target
 from ducklake_lab.datasource.reader import PlanPartition, split
 from ducklake_lab.errors import DuckLakeError, SnapshotNotFoundError, UnsupportedFeatureError
-from ducklake_lab.model.changes import Change, parse_changes
+from ducklake_lab.model.changes import INSERTS, Change, parse_changes
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.staged import SNAPSHOT_ID
 from ducklake_lab.model.state import CatalogState
@@ -351,7 +351,7 @@ def _inlined_counts(plan: ScanPlan) -> dict[int, int]:
 
 def _inserting(now: _Moment, first: int, last: int) -> set[int]:
     """The snapshots that say that they inserted rows into the table."""
-    own = {Change(kind, now.table.table_id) for kind in ("inserted_into_table", "inlined_insert")}
+    own = {Change(kind, now.table.table_id) for kind in INSERTS}
     history = read_history(now.connection, between=(first, last))
     return {entry.snapshot_id for entry in history if own & set(parse_changes(entry.changes_made))}
 

@@ -17,13 +17,10 @@ from ducklake_lab.expectations.finding import Finder, RowsOf, find_target
 from ducklake_lab.expectations.outcomes import Outcome
 from ducklake_lab.expectations.settling import Answer
 from ducklake_lab.expectations.states import TableRows
-from ducklake_lab.model.changes import parse_changes
+from ducklake_lab.model.changes import OF_ROWS, parse_changes
 from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.expectations import Expectation, expectations_of
 from ducklake_lab.model.quoting import quote_text
-
-#: Changes of rows, rather than of files or definitions.
-_OF_ROWS = frozenset(("inserted_into_table", "inlined_insert", "deleted_from_table", "inlined_delete"))
 
 
 class WholeCheck:
@@ -95,6 +92,6 @@ def _last_change(lake: Lake, table: Table, snapshot_id: int) -> SnapshotInfo | N
     with lake.connect() as connection:
         for info in reversed(read_history(connection, between=(0, snapshot_id))):
             changes = parse_changes(info.changes_made)
-            if any(change.value == table.table_id and change.kind in _OF_ROWS for change in changes):
+            if any(change.value == table.table_id and change.kind in OF_ROWS for change in changes):
                 return info
     return None

@@ -7,14 +7,10 @@ from dataclasses import dataclass, replace
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_changes
-from ducklake_lab.model.changes import Change, parse_changes
+from ducklake_lab.model.changes import FLUSHES, OF_ROWS, REWRITES, Change, parse_changes
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.state import CatalogState
 
-#: Kinds of changes of a table's rows.
-_OF_ROWS = frozenset(("inserted_into_table", "deleted_from_table", "inlined_insert", "inlined_delete"))
-#: Kinds of changes that write rows to other files, and change none.
-_REWRITING = frozenset(("compacted_table", "merge_adjacent", "rewrite_delete"))
 #: Kinds of changes after which a change feed lacks rows of a table.
 _OF_TABLES = frozenset(("dropped_table", "created_table"))
 
@@ -35,12 +31,12 @@ class SinceThen:
     def of_rows(self, table_id: int, without: Collection[int] = ()) -> list[int]:
         """Returns the snapshots that changed rows of a table."""
         wanted = (snapshot for snapshot in self.changes if snapshot not in without)
-        return [i for i in wanted if any(c.value == table_id and c.kind in _OF_ROWS for c in self.changes[i])]
+        return [i for i in wanted if any(c.value == table_id and c.kind in OF_ROWS for c in self.changes[i])]
 
     def may_flush(self, snapshot_id: int, table_id: int) -> bool:
         """Returns whether a snapshot that deleted rows of a table may only have written earlier deletions to files."""
         kinds = {change.kind for change in self.changes[snapshot_id] if change.value == table_id}
-        return kinds <= {"deleted_from_table", "inline_flush", "flushed_inlined"}
+        return kinds <= {"deleted_from_table", *FLUSHES}
 
     def tables(self) -> set[int]:
         """Returns the ids of tables that were changed."""
@@ -50,7 +46,7 @@ class SinceThen:
         """Returns the first snapshot whose changed rows the change feed lacks; None if it has all."""
         for snapshot_id, changes in self.changes.items():
             kinds = {change.kind for change in changes if change.value == table_id}
-            if kinds & _OF_TABLES or (kinds & _REWRITING and kinds & _OF_ROWS):
+            if kinds & _OF_TABLES or (kinds & REWRITES and kinds & OF_ROWS):
                 return snapshot_id
         return None
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ducklake_lab.model.state import CatalogState
     from ducklake_lab.scan.changed_tables import ChangesAfter
     from ducklake_lab.session import Session
-    from ducklake_lab.session.part_changes import PartChanges
 
 Answer = dict[str, Any]
 
@@ -119,7 +118,7 @@ def _find(recorded: Recorded, attached: Sequence[_Attached]) -> int | str:
 
 def _answers(attached: _Attached, records: Sequence[Recorded]) -> list[Answer]:
     from ducklake_lab.scan.changed_tables import ChangesAfter, touched_tables
-    from ducklake_lab.session.part_changes import PartChanges
+    from ducklake_lab.session.part_changes import AskedPart, PartChanges
 
     lake, newest = attached.lake, attached.newest
     maybe: dict[int, set[int]] = {}
@@ -128,22 +127,47 @@ def _answers(attached: _Attached, records: Sequence[Recorded]) -> list[Answer]:
         for since in {recorded.snapshot for recorded in records}:
             if not changes.is_whole(since):
                 maybe[since] = touched_tables(lake, connection, since, newest)
-        parts = PartChanges(lake, connection, attached.state, changes)
-        return [_answer(attached, changes, parts, recorded, maybe.get(recorded.snapshot)) for recorded in records]
+        asked = {
+            (place, number): AskedPart(entry.entry_id, recorded.snapshot, entry.part)
+            for place, recorded in enumerate(records)
+            if recorded.snapshot in attached.times and recorded.snapshot not in maybe
+            for number, entry in enumerate(recorded.tables)
+            if entry.entry_id is not None and _place(attached.state, entry) is not None
+        }
+        counts = PartChanges(lake, connection, attached.state, changes).counts([*asked.values()])
+    found = dict(zip(asked, counts, strict=True))
+    return [
+        _answer(
+            attached,
+            changes,
+            recorded,
+            maybe.get(recorded.snapshot),
+            {number: count for (of, number), count in found.items() if of == place},
+        )
+        for place, recorded in enumerate(records)
+    ]
 
 
 def _answer(
-    attached: _Attached, changes: ChangesAfter, parts: PartChanges, recorded: Recorded, maybe: set[int] | None
+    attached: _Attached,
+    changes: ChangesAfter,
+    recorded: Recorded,
+    maybe: set[int] | None,
+    counts: Mapping[int, int],
 ) -> Answer:
-    """Compares one state; `maybe` are tables that expired snapshots may have changed, None without such snapshots."""
+    """Compares one state.
+
+    Args:
+        maybe: tables that expired snapshots may have changed; None without such snapshots.
+        counts: of snapshots that may have changed the part that was read of a table, by the table's place in the record.
+    """
     since, expired = recorded.snapshot, recorded.snapshot not in attached.times
     tables = []
-    for entry in recorded.tables:
+    for number, entry in enumerate(recorded.tables):
         ahead = changes.count(entry.entry_id, since) if entry.entry_id is not None else 0
         is_proven = not expired and (maybe is None or entry.entry_id not in maybe)
         state, path, name = _state(attached.state, entry)
-        if entry.entry_id is not None and name is not None and not expired and maybe is None:
-            ahead = parts.count(entry.entry_id, since, entry.part)
+        ahead = counts.get(number, ahead)
         if state in ("same", "renamed") and ahead:
             state = "ahead"
         elif state == "same" and not is_proven:

@@ -36,6 +36,7 @@ class Reason(Enum):
     VIEW_CHANGED = auto()
     VIEW_DROPPED = auto()  # theirs changed a view that ours dropped
     NAME_TAKEN = auto()
+    VALUE_EXPIRED = auto()  # a row of theirs comes, and a value of it that ours needs has expired
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,11 @@ class TableRules:
     def of_column(self, name: str) -> Rule | None:
         """The rule for a column's definition, and for its cells that no other rule names."""
         return self.columns.get(name.casefold(), self.whole)
+
+    def of_cell(self, row_id: int, name: str) -> Rule | None:
+        """The rule for a cell of a row."""
+        cells = self.cells.get(row_id, {})
+        return cells.get(name.casefold()) or self.rows.get(row_id) or self.of_column(name)
 
     def by_our_names(self, title: str, ours: Collection[Column], others: Collection[Column]) -> TableRules:
         """Return the rules under our names of columns that the other versions name otherwise.

@@ -60,17 +60,38 @@ class EntryPlan:
         for macro_id in self.gone_macros:
             transaction.state = transaction.state.without_macro(macro_id)
 
-    def end(self, transaction: Transaction) -> None:
-        """Stages the rest, after tables changed."""
-        for view in map(self.in_schema, self.views):
-            _schema_of(transaction, view)
-            transaction.state = transaction.state.with_view(view)
+    def check(self, state: CatalogState) -> None:
+        """Check the macros that come in a state after `begin`.
+
+        Raises:
+            EntryExistsError: there is another of the name.
+            EntryNotFoundError: the schema is gone.
+        """
         for macro in map(self.in_schema, self.macros):
-            schema = _schema_of(transaction, macro)
-            if transaction.state.find_macro(schema.name, macro.name, macro.kind) is not None:
+            schema = self.schema_of(state, macro)
+            if state.find_macro(schema.name, macro.name, macro.kind) is not None:
                 raise EntryExistsError(
                     f"The macro {macro.name} cannot {self.words.comes}: there is another of its name."
                 )
+
+    def schema_of(self, state: CatalogState, entry: Table | View | Macro) -> Schema:
+        """Return the schema of an entry that comes, in a state.
+
+        Raises:
+            EntryNotFoundError: it is gone.
+        """
+        schema = state.schemas.get(entry.schema_id)
+        if schema is None:
+            raise EntryNotFoundError(
+                f"The schema of {entry.name} has been dropped since, so that it cannot {self.words.comes}."
+            )
+        return schema
+
+    def end(self, transaction: Transaction) -> None:
+        """Stages the rest, after tables changed."""
+        for view in map(self.in_schema, self.views):
+            transaction.state = transaction.state.with_view(view)
+        for macro in map(self.in_schema, self.macros):
             # the parts of a macro belong to no snapshot, so that its old id would get them twice
             transaction.state = transaction.state.with_macro(replace(macro, macro_id=transaction.local_id()))
         nothing = CatalogState(transaction.state.snapshot)
@@ -184,10 +205,3 @@ def _plan_views(
 
 def _text(view: View | None) -> str | None:
     return None if view is None else f"{view.name}: {view.comment or view.sql}"
-
-
-def _schema_of(transaction: Transaction, entry: View | Macro) -> Schema:
-    schema = transaction.state.schemas.get(entry.schema_id)
-    if schema is None:
-        raise EntryNotFoundError(f"The schema of {entry.name} has been dropped since, so that it cannot come back.")
-    return schema

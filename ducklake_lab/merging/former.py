@@ -1,28 +1,34 @@
 """Values of columns that were dropped and came back, for rows that were written in between.
 
 A row has in such a column the value that it had last while the table had the column: in the last state before the drop, or
-when it was deleted before that.
+when it was deleted before that. Where that state has expired, rows whose places hold the column have it still; those of
+others are lost.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
-from ducklake_lab.catalog.files import has_stats_before
+import pyarrow.compute as pc
+
+from ducklake_lab.catalog.files import has_stats_before, read_column_stats
 from ducklake_lab.catalog.reader import read_column_lives
 from ducklake_lab.diff.compute import rows_to_read
 from ducklake_lab.engine import changes
 from ducklake_lab.engine.rows import InMemory, Rows
+from ducklake_lab.engine.scans import Scan
 from ducklake_lab.errors import SnapshotNotFoundError, UnsupportedFeatureError
 from ducklake_lab.merging import versions
 from ducklake_lab.merging.reading import Reading
 from ducklake_lab.merging.sides import Version
 from ducklake_lab.model.entries import Column, ColumnLife
+from ducklake_lab.model.staged import SNAPSHOT_ID
 from ducklake_lab.scan.changes import compare, plan_feed
-from ducklake_lab.scan.plan import ChangePlan, ScanFile
+from ducklake_lab.scan.plan import ChangePlan, InlinedRows, ScanFile, ScanPlan
 
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import SparkSession
@@ -42,6 +48,34 @@ class _Era:
 
 
 @dataclass(frozen=True, slots=True)
+class _Lost:
+    """Places that lack a column whose values have expired.
+
+    Attributes:
+        name: of the column.
+        places: files and inlined rows without it.
+    """
+
+    name: str
+    places: ScanPlan
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """Columns with one history.
+
+    Attributes:
+        spots: their places in the list of all that are read.
+        eras: those that are left, the latest first.
+        lost: by column, where earlier ones have expired.
+    """
+
+    spots: tuple[int, ...]
+    eras: Sequence[_Era]
+    lost: Sequence[_Lost]
+
+
+@dataclass(frozen=True, slots=True)
 class _Planner:
     """Plans the eras of one version."""
 
@@ -50,27 +84,68 @@ class _Planner:
     columns: Sequence[Column]
     title: str
 
-    def check_new(self, column: Column) -> None:
-        """Raises UnsupportedFeatureError where older files show that the table had the column, in snapshots that expired."""
+    def column(self, lives: Sequence[ColumnLife], spots: Sequence[int]) -> _Column:
+        """Plan columns that the table had at some times, the latest first, or at unknown times that have expired."""
+        columns = [self.columns[spot] for spot in spots]
+        eras: list[_Era] = []
+        for life in lives:
+            era = self.era(life, columns[0])
+            if era is None:
+                break
+            eras.append(era)
+        expired = (
+            columns if len(eras) < len(lives) else [] if lives else [one for one in columns if self._is_older(one)]
+        )
+        return _Column(tuple(spots), eras, [_Lost(one.name, self._without(one, lives)) for one in expired])
+
+    def _is_older(self, column: Column) -> bool:
+        """Whether files show that the table had the column before the version."""
         at = self.version.state.snapshot.snapshot_id
         with self.version.lake.connect() as connection:
-            is_older = has_stats_before(connection, self.version.table.table_id, column.column_id, at)
-        if is_older:
-            raise UnsupportedFeatureError(
-                f"All snapshots with column {column.name} of {self.title} before snapshot {at} have expired, with the values "
-                "of rows that were written since; restore the table to a snapshot with the column instead."
-            )
+            ids = [part.column_id for part in column.walk()]
+            return any(has_stats_before(connection, self.version.table.table_id, number, at) for number in ids)
 
-    def era(self, life: ColumnLife, column: Column) -> _Era:
+    def _without(self, column: Column, lives: Sequence[ColumnLife]) -> ScanPlan:
+        """Plan to read the places of the version that lack a column: files without statistics of it, and inlined rows.
+
+        Args:
+            lives: of the column; none where they are unknown.
+        """
+        plan = self.reading.plan(self.version, self.columns)
+        ids, files = [part.column_id for part in column.walk()], [file.data_file.data_file_id for file in plan.files]
+        with self.version.lake.connect() as connection:
+            holding = read_column_stats(connection, self.version.table.table_id, ids, None, files) if files else {}
+        inlined = plan.inlined
+        if inlined is not None:
+            begun = inlined.rows.column(SNAPSHOT_ID)
+            held = [pc.and_(pc.less_equal(life.first, begun), pc.less_equal(begun, life.last)) for life in lives]
+            rows = inlined.rows.filter(pc.invert(reduce(pc.or_, held))) if held else inlined.rows
+            inlined = InlinedRows(rows) if rows.num_rows else None
+        left = tuple(file for file in plan.files if file.data_file.data_file_id not in holding)
+        return replace(plan, files=left, inlined=inlined)
+
+    def field(self, life: ColumnLife, column: Column) -> _Era:
+        """Plan the last time in which a column had a field.
+
+        Raises:
+            UnsupportedFeatureError: it has expired.
+        """
+        era = self.era(life, column)
+        if era is None:
+            raise UnsupportedFeatureError(
+                f"Column {column.name} of {self.title} last had all its fields in snapshot {life.last}, which has expired with "
+                "their values; restore the table to a snapshot with the fields instead."
+            )
+        return era
+
+    def era(self, life: ColumnLife, column: Column) -> _Era | None:
+        """Plan one time in which the table had a column; None where it has expired."""
         lake, table_id = self.version.lake, self.version.table.table_id
         with lake.connect() as connection:
             try:
                 snapshot = lake.snapshot(connection, life.last)
-            except SnapshotNotFoundError as error:
-                raise UnsupportedFeatureError(
-                    f"Column {column.name} of {self.title} was last there in snapshot {life.last}, which has expired with its "
-                    "values; restore the table to a snapshot with the column instead."
-                ) from error
+            except SnapshotNotFoundError:
+                return None
             state = lake.state(connection, snapshot)
             table = replace(state.tables[table_id], columns=tuple(self.columns))
             gone = plan_feed(lake, connection, state, table, life.first + 1, life.last)
@@ -83,7 +158,7 @@ class FormerValues:
     """Finds values of rows of one version in columns that it lacks.
 
     Args:
-        eras: by the places of columns, the latest first.
+        found: the columns that the version lacks.
         fields: names of nested fields that the version lacks, each with the latest era.
         columns: all that are read.
         title: of the table.
@@ -91,12 +166,12 @@ class FormerValues:
 
     def __init__(
         self,
-        eras: Mapping[tuple[int, ...], Sequence[_Era]],
+        found: Sequence[_Column],
         fields: Sequence[tuple[str, _Era]],
         columns: Sequence[Column],
         title: str,
     ) -> None:
-        self._eras = eras
+        self._found = found
         self._fields = fields
         self._columns = columns
         self._title = title
@@ -108,12 +183,12 @@ class FormerValues:
         """Plan what is read for columns at some places, and fields in them, where the version lacks these.
 
         Raises:
-            UnsupportedFeatureError: the last state with a column has expired.
+            UnsupportedFeatureError: the last state with a field has expired.
         """
         known = {part.column_id for part in version.table.all_columns()}
         lacking = [(i, part) for i in places for part in columns[i].walk() if part.column_id not in known]
         if not lacking:
-            return cls({}, (), columns, title)
+            return cls((), (), columns, title)
         with version.lake.connect() as connection:
             lives = read_column_lives(connection, version.table.table_id, version.state.snapshot.snapshot_id)
         planner = _Planner(reading, version, columns, title)
@@ -124,14 +199,11 @@ class FormerValues:
             if found and part is column:
                 groups[tuple(reversed(found))].append(place)
             elif found and column.column_id in known:
-                fields.append((f"{column.name}.{part.name}", planner.era(found[-1], column)))
+                fields.append((f"{column.name}.{part.name}", planner.field(found[-1], column)))
             elif part is column:
-                planner.check_new(column)
-        eras = {
-            tuple(spots): [planner.era(life, columns[spots[0]]) for life in lives_of]
-            for lives_of, spots in groups.items()
-        }
-        return cls(eras, fields, columns, title)
+                groups[()].append(place)
+        planned = [planner.column(lives_of, spots) for lives_of, spots in groups.items()]
+        return cls(planned, fields, columns, title)
 
     @property
     def files(self) -> list[ScanFile]:
@@ -144,11 +216,11 @@ class FormerValues:
         return sum(map(rows_to_read, self._plans()))
 
     def _plans(self) -> Iterable[ChangePlan]:
-        eras = [*(era for eras in self._eras.values() for era in eras), *(era for _, era in self._fields)]
+        eras = [*(era for one in self._found for era in one.eras), *(era for _, era in self._fields)]
         return (plan for era in eras for plan in (era.change, era.gone))
 
-    def filled(self, rows: Rows, spark: SparkSession | None) -> Rows:
-        """Return rows of the version, each with the values that it had last.
+    def filled(self, rows: Rows, spark: SparkSession | None) -> tuple[Rows, list[tuple[str, Rows]]]:
+        """Return rows of the version, each with the values that it had last, and the ids of those without, by column.
 
         Args:
             rows: see `versions.side`.
@@ -163,17 +235,22 @@ class FormerValues:
                     f"Rows of {self._title} were written while field {name} was dropped, and come back without its values; "
                     "restore the table to a snapshot with the rows instead."
                 )
-        for places, eras in self._eras.items():
+        lost: list[tuple[str, Rows]] = []
+        for one in self._found:
             rest: Rows | None = None
-            for era in eras:
+            for era in one.eras:
                 rest = self._moved(era, rows, spark) if rest is None else rest
                 if spark is None and not rest.arrow().num_rows:
                     break
                 known = _computed(self._known(era, rest, spark), spark)
-                rows = _computed(versions.with_values(rows, known, places, len(self._columns)), spark)
+                rows = _computed(versions.with_values(rows, known, one.spots, len(self._columns)), spark)
                 left = rest.query("SELECT rid FROM rows WHERE rid NOT IN (SELECT rid FROM known)", known=known)
                 rest = _computed(left, spark)
-        return rows
+            for name, places in ((each.name, each.places) for each in one.lost):
+                without = versions.side(Scan(places, virtual=True), len(self._columns))
+                ids = versions.only(without, rows if rest is None else rest).query("SELECT rid FROM rows")
+                lost.append((name, _computed(ids, spark)))
+        return rows, lost
 
     def _moved(self, era: _Era, rows: Rows, spark: SparkSession | None) -> Rows:
         """The ids of rows that are in other places than in the last state of an era."""

@@ -16,7 +16,8 @@ from ducklake_lab.errors import EntryExistsError, UnsupportedFeatureError, Usage
 from ducklake_lab.merging.conflicts import Conflict, Reason, Rules, TableRules, Unsettled, Words
 from ducklake_lab.merging.definitions import Definition, Filled, Merging, check_types, types_differ, with_new_keys
 from ducklake_lab.merging.entries import EntryPlan, plan_entries
-from ducklake_lab.merging.rows import Operations, RowChanges
+from ducklake_lab.merging.row_checks import Operations
+from ducklake_lab.merging.rows import RowChanges
 from ducklake_lab.merging.sides import Pair, RowIds, Version
 from ducklake_lab.merging.tags import MergedTags
 from ducklake_lab.model.entries import Column, Table, View
@@ -174,7 +175,7 @@ class Merge:
             filled = self._filled(changes, pair, own, known)
             definition = Merging(title, self._words, rules, self._unsettled, filled).merge(known, old, ours)
             if definition.reshaped and self._ids is None:
-                changes.check_unwritten(pair.tip, own.tip, definition.reshaped)
+                changes.checks.check_unwritten(pair.tip, own.tip, definition.reshaped)
         if self._unsettled.total > settled and types_differ(known, ours):
             return  # values of one side may not be ones of the other's type
         if self._ids is not None:
@@ -223,21 +224,24 @@ class Merge:
         return diff_sides(before, after, title, engines=self._engines).is_empty
 
     def stage(self, bring: Callable[[Table], None]) -> None:
-        """Stages the plan. An error leaves the transaction torn: only a rollback is left.
+        """Stages the plan.
 
         Args:
             bring: stages a table of theirs alone.
-        """
-        self._transaction.is_torn = True
-        self._stage(bring)
-        self._transaction.is_torn = False
 
-    def _stage(self, bring: Callable[[Table], None]) -> None:
+        Raises:
+            EntryExistsError, EntryNotFoundError: a name that is needed is taken, or not there; no row is written.
+            ConstraintError: a row would have no value in a column that is NOT NULL.
+        """
         transaction, plan = self._transaction, self.plan
         plan.entries.begin(transaction)
         for table in plan.dropped:
             transaction.drop_table(table)
         self._check_names()
+        plan.entries.check(transaction.state)
+        for both in plan.both:
+            if both.operations is not None:
+                both.changes.checks.check_values(both.definition.table, both.operations)
         for both in plan.both:
             self._stage_table(both)
         for table in map(plan.entries.in_schema, plan.came):
@@ -245,14 +249,23 @@ class Merge:
         plan.entries.end(transaction)
 
     def _check_names(self) -> None:
-        """Raises EntryExistsError where a table or view would get a name that another one keeps; names may change places."""
+        """Raises EntryExistsError where a table or view would get a name that another one keeps; names may change places.
+
+        Raises EntryNotFoundError where the schema of one that comes is gone.
+        """
         state, plan = self._transaction.state, self.plan
-        tables: dict[int, Table | View] = {both.definition.table.table_id: both.definition.table for both in plan.both}
-        views: dict[int, Table | View] = {
-            view.view_id: view for view in map(plan.entries.in_schema, plan.entries.views)
+        in_schema = plan.entries.in_schema
+        tables: dict[object, Table | View] = {
+            both.definition.table.table_id: both.definition.table for both in plan.both
         }
-        before = {**state.tables.names, **{key: (view.schema_id, view.name) for key, view in state.views.items()}}
-        after = before | {key: (entry.schema_id, entry.name) for key, entry in (tables | views).items()}
+        views: dict[object, Table | View] = {view.view_id: view for view in map(in_schema, plan.entries.views)}
+        # on a branch a table may have the id of another one of ours
+        came: dict[object, Table | View] = {("came", table.table_id): table for table in map(in_schema, plan.came)}
+        for entry in (*views.values(), *came.values()):
+            plan.entries.schema_of(state, entry)
+        before: dict[object, tuple[int, str]] = {key: (view.schema_id, view.name) for key, view in state.views.items()}
+        before.update(state.tables.names.items())
+        after = before | {key: (entry.schema_id, entry.name) for key, entry in (tables | views | came).items()}
         count = Counter((schema_id, name.casefold()) for schema_id, name in after.values())
         for key, (schema_id, name) in after.items():
             if before.get(key) != (schema_id, name) and count[schema_id, name.casefold()] > 1:
@@ -278,7 +291,7 @@ class Merge:
             if carried is not None:
                 both.changes.stage(table, carried)
         if definition.strict:
-            both.changes.check_not_null(self._version(table), definition.strict)
+            both.changes.checks.check_not_null(self._version(table), definition.strict)
 
     def _version(self, table: Table) -> Version:
         transaction = self._transaction

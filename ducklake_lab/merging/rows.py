@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -20,17 +20,18 @@ from ducklake_lab.engine.placement import Engines
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.engine.scans import Scan
 from ducklake_lab.engine.staging import few_rows, stage_deleted, stage_written, target_of
-from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
+from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.merging import versions
 from ducklake_lab.merging.conflicts import TableRules, Unsettled, Words
 from ducklake_lab.merging.definitions import Definition
 from ducklake_lab.merging.former import FormerValues
 from ducklake_lab.merging.reading import Reading
+from ducklake_lab.merging.row_checks import Operations, RowChecks
 from ducklake_lab.merging.sides import Change, Pair, RowIds, Version
 from ducklake_lab.merging.taking_over import Arrival, take_over, whole_files
 from ducklake_lab.merging.versions import Places, Versions
 from ducklake_lab.model.entries import Column, Table
-from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
+from ducklake_lab.model.staged import ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.scan.changes import compare
 from ducklake_lab.scan.plan import ChangePlan, ScanPlan
 from ducklake_lab.transaction.transaction import Transaction
@@ -41,26 +42,6 @@ if TYPE_CHECKING:
 _NO_IDS = pa.chunked_array([], pa.int64())
 
 
-@dataclass(frozen=True, slots=True)
-class Operations:
-    """Operations on the rows of one table.
-
-    Attributes:
-        rows: see `versions.operations`; None for no row.
-        counts: of the rows by operation.
-        scan: reads the table as ours has it.
-        files: files of theirs that are taken over whole.
-    """
-
-    rows: Rows | None
-    counts: Mapping[str, int]
-    scan: ScanPlan
-    files: Sequence[Arrival] = ()
-
-    def count(self, *kinds: str) -> int:
-        return sum(self.counts.get(kind, 0) for kind in kinds)
-
-
 class RowChanges:
     """Rows of one table in three versions.
 
@@ -68,6 +49,9 @@ class RowChanges:
         transaction: in which the changes are staged.
         engines: where the rows are worked.
         stack: frees what Spark keeps.
+
+    Attributes:
+        checks: of the rows that come and stay.
     """
 
     def __init__(
@@ -87,6 +71,7 @@ class RowChanges:
         self._rules = rules
         self._unsettled = unsettled
         self._reading = Reading(engines, stack)
+        self.checks = RowChecks(self._reading, engines, title, words)
         self._time_zone = transaction.lake.session.time_zone()
 
     def find(
@@ -115,20 +100,21 @@ class RowChanges:
         read, count = (*change.plan.files, *former.files), count + former.count
         if self._reading.is_here(read, count):
             found, base = self._sides(change, places, None, wanted)
-            found = former.filled(found, None)
+            found, lost = former.filled(found, None)
             if ids.placed and _is_empty(since):
                 # one query reads both sides
-                return self._operations(Versions(found, base, ids.first_new), places, today, files)
+                return self._operations(Versions(found, base, ids.first_new), places, today, files, lost)
             found, base = _in_memory(found, base)
             shared = versions.row_ids(found, base, ids.first_new)
             since = self._only_with(since, shared)
             if self._reading.is_here((*read, *since.files), count + rows_to_read(since)):
                 made = self._with_ours(found, base, since, places, None, ids)
-                return self._operations(made, places, today, files)
+                return self._operations(made, places, today, files, lost)
         with self._reading.on_spark(places.columns) as spark:
             found, base = self._sides(change, places, spark, wanted)
-            made = self._with_ours(former.filled(found, spark), base, since, places, spark, ids)
-            return self._operations(made, places, today, files)
+            found, lost = former.filled(found, spark)
+            made = self._with_ours(found, base, since, places, spark, ids)
+            return self._operations(made, places, today, files, lost)
 
     def filled(self, pair: Pair, columns: Sequence[Column]) -> dict[int, int]:
         """Count the values that a side wrote into columns which the other one dropped, by column id.
@@ -179,40 +165,15 @@ class RowChanges:
                 spark = stack.enter_context(self._reading.on_spark(places.columns))
             moved = versions.side(changes.added(change, spark), len(places.columns))
             moved = InMemory(moved.arrow()) if spark is None else moved
-            made = self._reading.kept(versions.carried(former.filled(moved, spark), moved, places))
+            filled, lost = former.filled(moved, spark)
+            for name, ids in lost:
+                if ids.query("SELECT count(*) AS n FROM rows").arrow().column("n")[0].as_py():
+                    raise UnsupportedFeatureError(
+                        f"The values of column {name} of {self._title} have expired in rows that were written since; restore the "
+                        "table to a snapshot with the column instead."
+                    )
+            made = self._reading.kept(versions.carried(filled, moved, places))
             return Operations(made, made.counts(versions.OPERATION), today)
-
-    def check_not_null(self, ours: Version, columns: Sequence[Column]) -> None:
-        """Raises ConstraintError where a column that becomes NOT NULL has NULL in some row."""
-        for column in columns:
-            plan = self._reading.plan(ours, [column])
-            rows: Rows = Scan(plan)
-            with ExitStack() as stack:
-                if not self._engines.placing.place(facts_of(plan.files)).is_here:
-                    spark = stack.enter_context(self._engines.running())
-                    rows = OnSpark(rows.frame(spark), engines=self._engines)
-                found = rows.first(1, ["c0"]).query("SELECT count(*) AS n FROM rows WHERE c0 IS NULL").arrow()
-            if found.column("n")[0].as_py():
-                raise ConstraintError(
-                    f"Column {column.name} of {self._title} cannot become NOT NULL with {self._words.title}: it has NULL values "
-                    "that are younger."
-                )
-
-    def check_unwritten(self, theirs: Version, ours: Version, columns: Sequence[str]) -> None:
-        """Raises UnsupportedFeatureError where rows were written since into columns that get their former types.
-
-        Args:
-            theirs: an earlier state of the same lake.
-        """
-        plan = self._reading.plan(ours, ours.table.columns)
-        first = theirs.state.snapshot.next_file_id
-        ids = plan.inlined.rows.column(SNAPSHOT_ID) if plan.inlined is not None else _NO_IDS
-        young = pc.any(pc.fill_null(pc.greater(ids, theirs.state.snapshot.snapshot_id), True)).as_py()
-        if young or any(file.data_file.data_file_id >= first for file in plan.files):
-            raise UnsupportedFeatureError(
-                f"The type of column {columns[0]} of {self._title} is not changed back: files were written since, whose "
-                "values may not fit; revert with rows=…, which leaves columns alone, or restore the table."
-            )
 
     def stage(self, table: Table, made: Operations) -> None:
         """Stages what becomes of the rows."""
@@ -302,11 +263,20 @@ class RowChanges:
                 "has changed them since; a merge of these is not supported. Change them in the lake."
             )
 
-    def _operations(self, found: Versions, places: Places, today: ScanPlan, files: Sequence[Arrival]) -> Operations:
+    def _operations(
+        self,
+        found: Versions,
+        places: Places,
+        today: ScanPlan,
+        files: Sequence[Arrival],
+        lost: Sequence[tuple[str, Rows]],
+    ) -> Operations:
         compared = found.compared(places)
         # Spark would compare values anew for each operation
         compared = self._reading.kept(compared) if isinstance(compared, OnSpark) else compared
         rows = found.decided(compared, places, self._rules)
+        for name, ids in lost:
+            rows = self.checks.without_lost(rows, name, ids, self._rules, self._unsettled)
         made = self._reading.kept(versions.operations(rows, places))
         counts = made.counts(versions.OPERATION)
         if counts.get("conflict"):

@@ -35,7 +35,15 @@ KINDS = (
     "merge_adjacent",
     "rewrite_delete",
 )
-
+#: Changes that insert rows into a table, that delete rows of it, and either.
+INSERTS = frozenset(("inserted_into_table", "inlined_insert"))
+DELETES = frozenset(("deleted_from_table", "inlined_delete"))
+OF_ROWS = INSERTS | DELETES
+#: Changes that write the rows of files to others, and inlined rows and deletions to files.
+REWRITES = frozenset(("compacted_table", "merge_adjacent", "rewrite_delete"))
+FLUSHES = frozenset(("inline_flush", "flushed_inlined"))
+#: Changes after which a table has the same rows and columns.
+MAINTENANCE = REWRITES | FLUSHES
 
 _RANKS = {kind: rank for rank, kind in enumerate(KINDS)} | {"created_view": KINDS.index("created_table")}
 

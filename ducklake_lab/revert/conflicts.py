@@ -21,6 +21,7 @@ _REASONS = {
     Reason.SCHEMA_DROPPED: "schema created, and filled since",
     Reason.VIEW_CHANGED: "view changed since",
     Reason.VIEW_DROPPED: "view dropped since",
+    Reason.VALUE_EXPIRED: "deleted, and its value has expired",
 }
 
 

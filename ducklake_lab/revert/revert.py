@@ -20,13 +20,12 @@ from ducklake_lab.maintenance.restore import restore
 from ducklake_lab.merging.conflicts import OnConflict, Rules, Unsettled
 from ducklake_lab.merging.entries import changed_entries, titles_of_schemas
 from ducklake_lab.merging.merge import Line, Merge
-from ducklake_lab.model.changes import parse_changes
+from ducklake_lab.model.changes import MAINTENANCE, OF_ROWS, parse_changes
 from ducklake_lab.model.entries import Snapshot, Table
 from ducklake_lab.revert.conflicts import conflict_error, words_of
 from ducklake_lab.scan.history import snapshot_before
 from ducklake_lab.transaction.transaction import Transaction
 
-_MAINTENANCE = frozenset(("inline_flush", "flushed_inlined", "compacted_table", "merge_adjacent", "rewrite_delete"))
 #: Row ids of one table, or of several by name.
 RowChoice = Collection[int] | Mapping[str, Collection[int]] | None
 
@@ -83,7 +82,7 @@ class Revert:
         kinds = {change.kind for change in self._changes}
         if not kinds:
             raise UsageError(f"Snapshot {self.snapshot_id} changed nothing, so that there is nothing to revert.")
-        if kinds <= _MAINTENANCE:
+        if kinds <= MAINTENANCE:
             names = self._then.table_names()
             tables = sorted({names.get(c.value, f"#{c.value}") for c in self._changes if isinstance(c.value, int)})
             raise UnsupportedFeatureError(
@@ -97,7 +96,7 @@ class Revert:
         found = {
             change.value
             for change in self._changes
-            if isinstance(change.value, int) and change.kind not in _MAINTENANCE and change.kind in _OF_TABLES
+            if isinstance(change.value, int) and change.kind in {*OF_ROWS, "altered_table"}
         }
         common = before.keys() & then.keys()
         found = {i for i in found if i in common}
@@ -177,8 +176,3 @@ class Revert:
                     f"Snapshot {self.snapshot_id} did not change {name}.{did_you_mean(name, tables.values())}"
                 )
         return named.get(title.casefold(), named.get(title.casefold().rpartition(".")[2]))
-
-
-_OF_TABLES = frozenset(
-    ("inserted_into_table", "deleted_from_table", "altered_table", "inlined_insert", "inlined_delete")
-)

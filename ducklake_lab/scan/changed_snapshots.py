@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from ducklake_lab.model.changes import parse_changes, rewritten_tables
+from ducklake_lab.model.changes import OF_ROWS, parse_changes, rewritten_tables
 from ducklake_lab.model.staged import SNAPSHOT_ID
-from ducklake_lab.scan.plan import ChangePlan, ScanFile
+from ducklake_lab.scan.plan import ChangePlan, DeletedRows, ScanFile
 
 
 def changing_snapshots(plan: ChangePlan, known: Sequence[int]) -> set[int]:
@@ -16,20 +17,38 @@ def changing_snapshots(plan: ChangePlan, known: Sequence[int]) -> set[int]:
     Args:
         known: the ids of the lake's snapshots, ascending. A change by an expired one counts as one by the next.
     """
-    found = {rows.snapshot_id for rows in plan.deleted}
-    found |= {file.snapshot_id for file in plan.removed.files if file.snapshot_id is not None}
+    by_file = snapshots_by_file(plan.inserted.files, plan.removed.files, plan.deleted, known)
+    found = {snapshot_id for snapshots in by_file.values() for snapshot_id in snapshots}
     for scan in (plan.inserted, plan.removed):
         if scan.inlined is not None:
             found |= set(scan.inlined.rows.column(SNAPSHOT_ID).unique().to_pylist())
-    for file in plan.inserted.files:
-        found.update(_inserting(file, known))
     return next_known(found, known)
+
+
+def snapshots_by_file(
+    inserted: Iterable[ScanFile], removed: Iterable[ScanFile], deleted: Iterable[DeletedRows], known: Sequence[int]
+) -> dict[int, set[int]]:
+    """Return the snapshots that may have inserted rows into data files, or taken some away, by file id.
+
+    Args:
+        known: as for `changing_snapshots`.
+    """
+    found: dict[int, set[int]] = defaultdict(set)
+    for rows in deleted:
+        found[rows.after.data_file.data_file_id].add(rows.snapshot_id)
+    for file in removed:
+        if file.snapshot_id is not None:
+            found[file.data_file.data_file_id].add(file.snapshot_id)
+    for file in inserted:
+        found[file.data_file.data_file_id].update(_inserting(file, known))
+    return found
 
 
 def _inserting(file: ScanFile, known: Sequence[int]) -> Iterator[int]:
     """Yield the snapshots that may have inserted rows of a file; one with rows of several says only the first and last."""
     first, last = file.data_file.begin_snapshot, file.data_file.partial_max
-    yield first
+    if file.rows_from is None:
+        yield first
     if last is not None:
         yield from (
             s for s in known[bisect_left(known, first) : bisect_right(known, last)] if s not in file.rows_except
@@ -54,8 +73,6 @@ def rewriting_and_changing(table_id: int, changes_made: Mapping[int, str]) -> se
         if f":{table_id}" not in text:
             continue
         changes = [change for change in parse_changes(text) if change.value == table_id]
-        if rewritten_tables(changes) and any(
-            change.kind.startswith(("insert", "delete", "inlined_")) for change in changes
-        ):
+        if rewritten_tables(changes) and any(change.kind in OF_ROWS for change in changes):
             found.add(snapshot_id)
     return found

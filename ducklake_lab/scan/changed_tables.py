@@ -10,10 +10,8 @@ from ducklake_lab.catalog import inlined
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_changes
-from ducklake_lab.model.changes import parse_changes
+from ducklake_lab.model.changes import MAINTENANCE, parse_changes
 
-#: Changes after which a table has the same rows and columns.
-MAINTENANCE = frozenset(("inline_flush", "flushed_inlined", "compacted_table", "merge_adjacent", "rewrite_delete"))
 #: Rows that say which files, columns and keys a table has, and since when.
 _VERSIONED = (t.data_file, t.delete_file, t.table, t.column, t.partition_info, t.sort_info, t.column_tag)
 

@@ -6,8 +6,8 @@ Both read changed files only: files that both sides have, with equal deletions, 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,8 +15,9 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import inlined, versions
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.files import read_data_files, read_delete_files
+from ducklake_lab.catalog.files import among, read_data_files, read_delete_files
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.tables import one_of
 from ducklake_lab.model.changes import Change, parse_changes, rewritten_tables
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import DataFile, DeleteFile
@@ -24,7 +25,7 @@ from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.column_history import check_encrypted, history_of
-from ducklake_lab.scan.endings import Endings, file_with
+from ducklake_lab.scan.endings import Endings, InlinedDeletes, file_with
 from ducklake_lab.scan.plan import ChangePlan, DeletedRows, InlinedRows, ScanFile, ScanPlan
 from ducklake_lab.scan.planner import matching_files, rows_up_to
 
@@ -101,6 +102,31 @@ def plan_feed(
     return _Feed(lake, connection, state, table, start, end, predicate).plan()
 
 
+@dataclass(frozen=True, slots=True)
+class ChangedRows:
+    """The files and inlined rows of a change feed.
+
+    Attributes:
+        inserted: files with new rows.
+        removed: files that were dropped.
+        deleted: rows that were deleted from files.
+        inserted_rows, removed_rows: inlined ones; None for none.
+    """
+
+    inserted: Sequence[ScanFile]
+    removed: Sequence[ScanFile]
+    deleted: Sequence[DeletedRows]
+    inserted_rows: pa.Table | None
+    removed_rows: pa.Table | None
+
+
+def read_changed(
+    lake: Lake, connection: sa.Connection, state: CatalogState, table: Table, start: int, end: int
+) -> ChangedRows:
+    """Reads which rows the change feed of a table has; see `plan_feed`."""
+    return _Feed(lake, connection, state, table, start, end, None).read()
+
+
 class _Feed:
     def __init__(
         self,
@@ -118,43 +144,71 @@ class _Feed:
         self._rewrites = self._rewriting_snapshots()
 
     def plan(self) -> ChangePlan:
-        connection, table_id = self._connection, self._table.table_id
-        d = t.delete_file
-        data_files = {file.data_file_id: file for file in self._data_files()}
-        delete_files: dict[int, list[DeleteFile]] = defaultdict(list)
-        for delete in read_delete_files(connection, table_id, d.c.begin_snapshot <= self._end):
-            delete_files[delete.data_file_id].append(delete)
-        positions = inlined.read_deletes(connection, self._lake.database, table_id, self._end)
-        inserted = [self._inserted(file) for file in data_files.values() if self._has_insertions(file)]
-        removed, deleted = Endings(self._folder, self._in_range).of(data_files.values(), delete_files, positions)
-        _, first, end = versions.of(connection).inlined_columns
-        within = f"BETWEEN {self._start:d} AND {self._end:d}"
+        found = self.read()
         return ChangePlan(
-            inserted=self._scan(inserted, self._rows(f"{first} {within}")),
-            removed=self._scan(removed, self._rows(f"{end} {within}", ended=True)),
-            deleted=tuple(deleted),
+            inserted=self._scan(found.inserted, found.inserted_rows),
+            removed=self._scan(found.removed, found.removed_rows),
+            deleted=tuple(found.deleted),
         )
 
-    def _data_files(self) -> list[DataFile]:
-        """The data files of all snapshots up to the last, but those that the predicate rules out."""
-        present = t.data_file.c.begin_snapshot <= self._end
+    def read(self) -> ChangedRows:
+        connection, table_id = self._connection, self._table.table_id
+        positions = inlined.read_deletes(connection, self._lake.database, table_id, self._end)
+        files = self._data_files(positions)
+        deletes = self._delete_files(files) if files else {}
+        removed, deleted = Endings(self._folder, self._in_range).of(files, deletes, positions)
+        _, first, end = versions.of(connection).inlined_columns
+        within = f"BETWEEN {self._start:d} AND {self._end:d}"
+        return ChangedRows(
+            inserted=[self._inserted(file) for file in files if self._has_insertions(file)],
+            removed=removed,
+            deleted=deleted,
+            inserted_rows=self._rows(f"{first} {within}"),
+            removed_rows=self._rows(f"{end} {within}", ended=True),
+        )
+
+    def _data_files(self, positions: Mapping[int, InlinedDeletes]) -> list[DataFile]:
+        """The data files that the snapshots may have changed, but those that the predicate rules out."""
+        changed = sa.and_(t.data_file.c.begin_snapshot <= self._end, self._may_have_changed(positions))
         if self._predicate is None:
-            return read_data_files(self._connection, self._table.table_id, present)
+            return read_data_files(self._connection, self._table.table_id, changed)
         versions_of = self._lake.column_versions(self._connection, self._table.table_id)
         history = history_of(self._table.columns, versions_of)
-        return matching_files(self._lake, self._connection, self._table, self._predicate, present, history)
+        return matching_files(self._lake, self._connection, self._table, self._predicate, changed, history)
+
+    def _may_have_changed(self, positions: Mapping[int, InlinedDeletes]) -> sa.ColumnElement[bool]:
+        """A condition on data files: they begin or end in the range, or rows were deleted from them."""
+        f, d = t.data_file.c, t.delete_file.c
+        deleted = sa.select(d.data_file_id).where(
+            d.table_id == self._table.table_id,
+            sa.or_(d.begin_snapshot.between(self._start, self._end), d.partial_max >= self._start),
+        )
+        conditions = [
+            f.begin_snapshot >= self._start,
+            # has rows of several snapshots, and delete files that name others than their own
+            f.partial_max.is_not(None),
+            f.end_snapshot.between(self._start, self._end),
+            f.data_file_id.in_(deleted),
+        ]
+        ids = [file_id for file_id, found in positions.items() if any(self._is_within(one) for _, one in found)]
+        return sa.or_(*conditions, *([one_of(self._connection, f.data_file_id, ids)] if ids else ()))
+
+    def _delete_files(self, files: Sequence[DataFile]) -> Mapping[int, Sequence[DeleteFile]]:
+        d = t.delete_file.c
+        of_files = among(d.data_file_id, [file.data_file_id for file in files])
+        found: dict[int, list[DeleteFile]] = defaultdict(list)
+        condition = sa.and_(of_files, d.begin_snapshot <= self._end)
+        for delete in read_delete_files(self._connection, self._table.table_id, condition):
+            found[delete.data_file_id].append(delete)
+        return found
 
     def _rewriting_snapshots(self) -> set[int]:
         """Snapshots that rewrote files of the table, which changed no row, or dropped it."""
-        c = t.snapshot_changes
-        query = sa.select(c.c.snapshot_id, c.c.changes_made).where(c.c.snapshot_id <= self._end)
+        c, table_id = t.snapshot_changes.c, self._table.table_id
+        named = sa.and_(c.snapshot_id <= self._end, c.changes_made.contains(f":{table_id}"))
         rewrites = set()
-        mark = f":{self._table.table_id}"
-        for snapshot_id, text in self._connection.execute(query):
-            if mark not in (text or ""):
-                continue
+        for snapshot_id, text in self._connection.execute(sa.select(c.snapshot_id, c.changes_made).where(named)):
             changes = parse_changes(text)
-            table_id = self._table.table_id
             if table_id in rewritten_tables(changes) or Change("dropped_table", table_id) in changes:
                 rewrites.add(snapshot_id)
         return rewrites
@@ -176,8 +230,11 @@ class _Feed:
             snapshot_id=file.begin_snapshot,
         )
 
+    def _is_within(self, snapshot_id: int) -> bool:
+        return self._start <= snapshot_id <= self._end
+
     def _in_range(self, snapshot_id: int) -> bool:
-        return self._start <= snapshot_id <= self._end and snapshot_id not in self._rewrites
+        return self._is_within(snapshot_id) and snapshot_id not in self._rewrites
 
     def _rows(self, condition: str, *, ended: bool = False) -> pa.Table | None:
         table = self._table

@@ -15,7 +15,7 @@ from ducklake_lab.catalog.reader import read_history
 from ducklake_lab.catalog.snapshot_tags import read_tags
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.collecting import without_collecting
-from ducklake_lab.model.changes import Change, parse_changes, rewritten_tables
+from ducklake_lab.model.changes import DELETES, INSERTS, MAINTENANCE, OF_ROWS, Change, parse_changes, rewritten_tables
 from ducklake_lab.model.commit_notes import Restored, read
 from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.history import ChangeKind, FileEntry, HistoryEntry
@@ -51,14 +51,11 @@ _READABLE = {
     "merge_adjacent": "merged files of {}",
     "rewrite_delete": "rewrote files of {}",
 }
-_INSERTS = {"inserted_into_table", "inlined_insert"}
-_DELETES = {"deleted_from_table", "inlined_delete"}
 #: Snapshots that are searched first for the last change of a table.
 _RECENT = 1000
 #: Reverted snapshots that a snapshot lists at most, and characters of a merged branch's name.
 _SHOWN = 5
 _LONGEST_NAME = 40
-_MAINTENANCE = {"inline_flush", "flushed_inlined", "compacted_table", "merge_adjacent", "rewrite_delete"}
 
 
 def kind_of(changes: Sequence[Change], restored: Collection[int] = ()) -> ChangeKind:
@@ -67,18 +64,18 @@ def kind_of(changes: Sequence[Change], restored: Collection[int] = ()) -> Change
     Args:
         restored: ids of the tables that it restored.
     """
-    of_rows = [change.value for change in changes if change.kind in _INSERTS | _DELETES]
+    of_rows = [change.value for change in changes if change.kind in OF_ROWS]
     if any(change.value in restored for change in changes) and all(value in restored for value in of_rows):
         return "restore"
     kinds = {change.kind for change in changes}
-    inserts, deletes = bool(kinds & _INSERTS), bool(kinds & _DELETES)
+    inserts, deletes = bool(kinds & INSERTS), bool(kinds & DELETES)
     if inserts and deletes:
         return "update"
     if inserts:
         return "insert"
     if deletes:
         return "delete"
-    if kinds & _MAINTENANCE:
+    if kinds & MAINTENANCE:
         return "maintenance"
     return "schema" if kinds else "none"
 
@@ -169,9 +166,9 @@ def _after_expired(connection: sa.Connection, ids: set[int]) -> set[int]:
 def _unknown(changes: Iterable[Change]) -> dict[str, None]:
     """Return the unknown counts of a snapshot that follows an expired one: those of rows and files that it removed."""
     kinds = {change.kind for change in changes}
-    if kinds & (_DELETES | {"dropped_table"}):
+    if kinds & (DELETES | {"dropped_table"}):
         return {"rows_removed": None, "bytes_removed": None}
-    return {"bytes_removed": None} if kinds & _MAINTENANCE else {}
+    return {"bytes_removed": None} if kinds & MAINTENANCE else {}
 
 
 _Begun = Mapping[tuple[tuple[str, ...], int], int]
@@ -215,7 +212,7 @@ def _texts(
         text = (
             f"restored {names.get(change.value, f'#{change.value}')} to snapshot {restored[change.value].snapshot_id}"
         )
-        if change.kind in _INSERTS | _DELETES:
+        if change.kind in OF_ROWS:
             return (text,)
         return (text, *_texts(change, described, key, names, {}))
     texts = described.get(key) if key is not None else None
@@ -281,7 +278,7 @@ def touched_tables(connection: sa.Connection, between: tuple[int, int], *, maint
     newest: dict[int, int] = {}
     for info in read_history(connection, between=between):
         for change in parse_changes(info.changes_made):
-            if (maintenance or change.kind not in _MAINTENANCE) and (
+            if (maintenance or change.kind not in MAINTENANCE) and (
                 i := _table_of(change, names_of_tables, ids)
             ) is not None:
                 newest[i] = info.snapshot_id

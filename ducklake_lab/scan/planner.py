@@ -203,12 +203,12 @@ def matching_files(
 ) -> list[DataFile]:
     """Return the data files that may hold rows for which the predicate is true, of those that a condition chooses."""
     joined = join_stats(sorted(columns_of(table, predicate))[:_JOINED_COLUMNS])
-    partitioning = _partitioning(connection, table, history) if table.partition is not None else UNPARTITIONED
+    partitioning = partitioning_of(connection, table, history) if table.partition is not None else UNPARTITIONED
     wanted = prefilter.may_match(table, predicate, joined, lake.database.backend, partitioning)
     condition = present if wanted is None else sa.and_(present, wanted)
     candidates = read_candidates(connection, table.table_id, condition, joined)
     if table.partition is None and any(file.partition_id is not None for file, _ in candidates):
-        partitioning = _partitioning(connection, table, history)
+        partitioning = partitioning_of(connection, table, history)
     return [
         file
         for file, stats in candidates
@@ -216,7 +216,8 @@ def matching_files(
     ]
 
 
-def _partitioning(connection: sa.Connection, table: Table, history: ColumnHistory) -> Partitioning:
+def partitioning_of(connection: sa.Connection, table: Table, history: ColumnHistory) -> Partitioning:
+    """Returns the partition keys that a table ever had."""
     return Partitioning(partition_specs(connection, table.table_id), history.retyped)
 
 

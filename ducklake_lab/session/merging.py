@@ -159,7 +159,7 @@ class Merging:
         def run() -> Snapshot | None:
             transactions.check_usable()
             with self._lakes.statement(), open_branch(lake, name) as (opened, branch):
-                with transactions.writing(lake) as transaction:
+                with transactions.writing(lake, undoes=True) as transaction:
                     transaction.is_one_statement = not self._lakes.in_transaction
                     default = work(transaction, opened, branch)
                     if transaction.has_changes:

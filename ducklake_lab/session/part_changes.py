@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import sqlalchemy as sa
@@ -11,21 +12,44 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import count_data_files
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.reader import read_columns
+from ducklake_lab.model.changes import MAINTENANCE, OF_ROWS
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.reads import RecordedPart
 from ducklake_lab.model.state import CatalogState
-from ducklake_lab.scan.changed_snapshots import changing_snapshots, rewriting_and_changing
-from ducklake_lab.scan.changed_tables import MAINTENANCE, ChangesAfter
+from ducklake_lab.scan.changed_snapshots import rewriting_and_changing
+from ducklake_lab.scan.changed_tables import ChangesAfter
 from ducklake_lab.scan.predicate_forms import predicate_of
 from ducklake_lab.session.rows.join_pruning import paths_of
-from ducklake_lab.session.rows.matching_changes import changes_of
+from ducklake_lab.session.rows.matching_changes import SharedChanges
 
-#: Most files of a table, at all snapshots, that are looked at, and most parts in one question.
+#: Most files of a table, at all snapshots, that are looked at, and most parts of a table in one question.
 _MOST_FILES, _MOST_PARTS = 20_000, 50
-#: Kinds of changes of columns and settings, and of rows that a change feed has.
+#: The kind of changes of columns and settings.
 _ALTERING = "altered_table"
-_OF_ROWS = frozenset(("inserted_into_table", "deleted_from_table", "inlined_insert", "inlined_delete"))
+
+
+@dataclass(frozen=True, slots=True)
+class AskedPart:
+    """A part of a table that still exists, as it was read at a snapshot."""
+
+    table_id: int
+    since: int
+    part: RecordedPart
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidates:
+    """Snapshots that may have changed a part.
+
+    Attributes:
+        sure: those that count.
+        changing: those that count if they changed rows for which the predicate is true.
+    """
+
+    sure: frozenset[int]
+    changing: frozenset[int]
+    predicate: Predicate | None
 
 
 class PartChanges:
@@ -38,44 +62,55 @@ class PartChanges:
     def __init__(self, lake: Lake, connection: sa.Connection, state: CatalogState, changes: ChangesAfter) -> None:
         self._lake, self._connection, self._state, self._changes = lake, connection, state, changes
         self._columns: dict[tuple[int, int], _Columns] = {}
-        self._found: dict[tuple[int, int, str], set[int]] = {}
 
-    def count(self, table_id: int, since: int, part: RecordedPart) -> int:
-        """Returns how many snapshots after `since` may have changed a part of a table that still exists."""
+    def counts(self, asked: Sequence[AskedPart]) -> list[int]:
+        """Returns for each part how many snapshots after it was read may have changed it."""
+        candidates = [self._candidates(one) for one in asked]
+        by_table: dict[int, list[int]] = {}
+        for place, (one, found) in enumerate(zip(asked, candidates, strict=True)):
+            if found.predicate is not None:
+                by_table.setdefault(one.table_id, []).append(place)
+        matching: dict[int, set[int]] = {}
+        for table_id, places in by_table.items():
+            predicates = [predicate for place in places if (predicate := candidates[place].predicate) is not None]
+            found_of = self._matching(table_id, min(asked[place].since for place in places), predicates)
+            names = zip(places, map(repr, predicates), strict=True)
+            matching |= {place: found_of[name] for place, name in names if name in found_of}
+        return [
+            len(found.sure | (found.changing & matching[place] if place in matching else found.changing))
+            for place, found in enumerate(candidates)
+        ]
+
+    def _candidates(self, asked: AskedPart) -> _Candidates:
+        table_id, since, part = asked.table_id, asked.since, asked.part
         kinds = self._changes.kinds(table_id, since)
         moving = {number for number, of in kinds.items() if not of <= MAINTENANCE}
-        if part.by_place:
-            return len(kinds)
-        if not moving:
-            return 0
+        if part.by_place or not moving:
+            return _Candidates(frozenset(kinds if part.by_place else ()), frozenset(), None)
         altering = {number for number in moving if _ALTERING in kinds[number]}
         changing = {number for number in moving if not kinds[number] <= {*MAINTENANCE, _ALTERING}}
         before, after = self._columns_at(table_id, since), self._columns_at(table_id, self._newest)
         if altering and _are_alike(before, after, part):
             altering = set()
-        if all(kinds[number] <= {*MAINTENANCE, *_OF_ROWS, _ALTERING} for number in changing):
-            changing &= self._matching(table_id, since, part, before, after, changing)
-        return len(altering | changing)
+        predicate = None
+        if changing and all(kinds[number] <= {*MAINTENANCE, *OF_ROWS, _ALTERING} for number in changing):
+            predicate = predicate_of(self._state.tables[table_id], part.where) if part.where is not None else None
+        if predicate is not None and not _have_meaning(predicate, before, after):
+            predicate = None
+        return _Candidates(frozenset(altering), frozenset(changing), predicate)
 
-    def _matching(
-        self, table_id: int, since: int, part: RecordedPart, before: _Columns, after: _Columns, changing: set[int]
-    ) -> set[int]:
-        """Returns the snapshots, among some, that may have changed rows of the part."""
-        table = self._state.tables[table_id]
-        predicate = predicate_of(table, part.where) if part.where is not None else None
-        if predicate is None or not changing or not _have_meaning(predicate, before, after):
-            return changing
-        key = (table_id, since, repr(predicate))
-        if key not in self._found:
-            present = t.data_file.c.begin_snapshot <= self._newest
-            if len(self._found) >= _MOST_PARTS:
-                return changing
-            if count_data_files(self._connection, table_id, present)[0] > _MOST_FILES:
-                return changing
-            plan = changes_of(self._lake, self._connection, self._state, table, since, predicate)
-            found = changing_snapshots(plan, self._changes.snapshots(since))
-            self._found[key] = found | rewriting_and_changing(table_id, self._changes.texts(table_id, since))
-        return self._found[key]
+    def _matching(self, table_id: int, since: int, predicates: Sequence[Predicate]) -> dict[str, set[int]]:
+        """Returns the snapshots that may have changed rows, by predicate in text; without those that would take too long."""
+        present = t.data_file.c.begin_snapshot <= self._newest
+        if count_data_files(self._connection, table_id, present)[0] > _MOST_FILES:
+            return {}
+        # 1 and true are equal in Python
+        distinct = dict(list({repr(one): one for one in predicates}.items())[:_MOST_PARTS])
+        table, known = self._state.tables[table_id], self._changes.snapshots(since)
+        changes = SharedChanges(self._lake, self._connection, self._state, table, since, known)
+        rewriting = rewriting_and_changing(table_id, self._changes.texts(table_id, since))
+        found = changes.snapshots([*distinct.values()])
+        return {name: one | rewriting for name, one in zip(distinct, found, strict=True)}
 
     @property
     def _newest(self) -> int:

@@ -108,7 +108,7 @@ def _revert_snapshot(
     def run() -> Snapshot | None:
         transactions.check_usable()
         with lakes.statement():
-            with transactions.writing(lake) as transaction:
+            with transactions.writing(lake, undoes=True) as transaction:
                 transaction.is_one_statement = not lakes.in_transaction
                 revert = _revert(transaction, engines, snapshot)
                 revert.run(wanted)

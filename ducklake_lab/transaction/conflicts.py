@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 
-from ducklake_lab.model.changes import Change
+from ducklake_lab.model.changes import FLUSHES, REWRITES, Change
 from ducklake_lab.model.quoting import path_parts, schema_path
 
 _Kinds = dict[str, str]
@@ -16,8 +16,8 @@ _ALTERED: _Kinds = {"altered_table": "altered it"}
 _INSERTED: _Kinds = {"inserted_into_table": "inserted into it", "inlined_insert": "inserted into it"}
 _DELETED_INLINED: _Kinds = {"inlined_delete": "deleted from it"}
 _DELETED: _Kinds = {"deleted_from_table": "deleted from it", **_DELETED_INLINED}
-_FLUSHED: _Kinds = dict.fromkeys(("inline_flush", "flushed_inlined"), "flushed its inlined data")
-_COMPACTED: _Kinds = dict.fromkeys(("merge_adjacent", "rewrite_delete", "compacted_table"), "compacted it")
+_FLUSHED: _Kinds = dict.fromkeys(FLUSHES, "flushed its inlined data")
+_COMPACTED: _Kinds = dict.fromkeys(REWRITES, "compacted it")
 
 _INSERT: _Kinds = {**_DROPPED, **_ALTERED, **_DELETED}
 _FLUSH: _Kinds = {**_DROPPED, **_DELETED_INLINED, **_FLUSHED}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ducklake_lab.catalog.inlined import NewestTable
@@ -25,7 +25,6 @@ class CommitFacts:
         self._altered: dict[int, int] = {}
         self._newest: dict[int, NewestTable] = {}
         self._columns: dict[int, dict[int, TableColumnStats | None]] = defaultdict(dict)
-        self._cleared: dict[int, set[int]] = defaultdict(set)
 
     def alter(self, table_id: int, schema_version: int) -> None:
         """Note that a table is altered in a schema version."""
@@ -38,14 +37,6 @@ class CommitFacts:
     def set_column_stats(self, table_id: int, columns: Mapping[int, TableColumnStats | None]) -> None:
         """Note other statistics of columns of a table, or with None that they are gone."""
         self._columns[table_id].update(columns)
-
-    def clear_bounds(self, table_id: int, column_id: int) -> None:
-        """Note that bounds of a column are unknown from now on."""
-        self._cleared[table_id].add(column_id)
-
-    def cleared(self, table_id: int, columns: Collection[int]) -> set[int]:
-        """Return the columns, among some, whose bounds the commit makes unknown."""
-        return self._cleared[table_id].intersection(columns)
 
     def of(self, table_id: int) -> TableFacts:
         """Return the facts of a table."""

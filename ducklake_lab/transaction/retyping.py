@@ -85,8 +85,6 @@ def _widen(
     )
     was_another = {DataType(name) for name in connection.execute(types.distinct()).scalars()} != {source}
     unknown = was_another or (default is not None and not _is_same(default, source, target))
-    if unknown:
-        facts.clear_bounds(table_id, column_id)
     for stats in (t.file_column_stats, t.table_column_stats):
         condition = sa.and_(stats.c.table_id == table_id, stats.c.column_id == column_id)
         query = sa.select(*(versions.column(connection, column) for column in stats.c)).where(condition)

@@ -262,7 +262,7 @@ class RowWriter:
         """
         existing, changed = facts.columns, dict[int, TableColumnStats]()
         blank = [i for i, stats in existing.items() if stats.min_value is None or stats.max_value is None]
-        unbounded = self._unbounded(table, table_id, blank) | self._facts.cleared(table_id, blank) if blank else set()
+        unbounded = self._unbounded(table, table_id, blank) if blank else set()
         for column in leaves(table.columns):
             new = by_column.get(column.column_id)
             old = existing.get(column.column_id)
@@ -280,20 +280,22 @@ class RowWriter:
         return {**existing, **changed}
 
     def _unbounded(self, table: Table, table_id: int, columns: Sequence[int]) -> set[int]:
-        """Return the columns with values, in some file or inlined row, for which the writer left out bounds."""
+        """Return the columns, of those without bounds, that have values in some file, or inlined ones without bounds.
+
+        A file may have the bounds that the table lacks: other clients keep none of tables, and a change of type clears them.
+        """
         s = t.file_column_stats
         query = sa.select(s.c.column_id).where(
             s.c.table_id == table_id,
             s.c.column_id.in_(columns),
             sa.or_(s.c.value_count.is_(None), s.c.value_count > 0),
-            sa.or_(s.c.min_value.is_(None), s.c.max_value.is_(None)),
         )
-        with_nulls = {column_id for (column_id,) in self._metadata.connection.execute(query.distinct())}
+        with_values = {column_id for (column_id,) in self._metadata.connection.execute(query.distinct())}
         if self._tx.lake.location.backend != "postgresql":
-            return with_nulls  # only there an inlined value may have no bounds
+            return with_values  # only there an inlined value may have no bounds
         texts = {part.column_id: column for column in table.columns for part in column.walk() if part.type in _TEXTS}
-        blank = [texts[column_id] for column_id in columns if column_id in texts and column_id not in with_nulls]
-        return with_nulls | unbounded_inlined(self._metadata.connection, table_id, blank, self._metadata.snapshot_id)
+        blank = [texts[column_id] for column_id in columns if column_id in texts and column_id not in with_values]
+        return with_values | unbounded_inlined(self._metadata.connection, table_id, blank, self._metadata.snapshot_id)
 
     def delete(self, table: Table, staged: StagedData) -> None:
         table_id = self._ids.known(table.table_id)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pyarrow as pa
@@ -42,7 +42,6 @@ class Transaction(EntryChanges):
         drops_superseded: it flushes, and takes the empty inlined tables of earlier columns away.
         snapshot: the snapshot it became; None until it is committed, or where it changed nothing.
         is_one_statement: nobody sees new row ids before it is committed; they are counted from 0 until then.
-        is_torn: a statement failed after it had staged a part of its changes, so that a rollback alone is left.
         needed_rows: ids of committed tables whose rows its commit needs as they are here: expectations read them.
         outcomes: expectations that its rows violated without refusing the commit; see `expectations.outcomes`.
         left_out: numbers of rows that expectations left out of the commit, by table id.
@@ -71,7 +70,6 @@ class Transaction(EntryChanges):
         self.drops_superseded = False
         self.snapshot: Snapshot | None = None
         self.is_one_statement = False
-        self.is_torn = False
         self.is_rolled_back = False
         self.needed_rows: set[int] = set()
         self.outcomes: list[Any] = []
@@ -332,6 +330,17 @@ class Transaction(EntryChanges):
                 state = self.state if table.schema_id in self.state.schemas else self.base
                 yield staged, self.lake.folder(state, table)
 
+    def savepoint(self) -> Savepoint:
+        """Return what `return_to` takes."""
+        return Savepoint({name: _copied(value) for name, value in vars(self).items()}, frozenset(self.written_paths()))
+
+    def return_to(self, savepoint: Savepoint) -> None:
+        """Forgets what was staged since, and removes the files that were written."""
+        written = set(self.written_paths()) - savepoint.paths
+        # an id is given once, as some caches know what it stands for
+        vars(self).update(savepoint.held, _next_local_id=self._next_local_id)
+        Storage().discard(sorted(written))
+
     def rollback(self) -> None:
         """Forgets everything and removes the files that were written."""
         self.is_rolled_back = True
@@ -348,6 +357,32 @@ class Transaction(EntryChanges):
         """Remove written files that the commit does not use."""
         Storage().discard(self._discarded)
         self._discarded.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """A transaction as it was.
+
+    Attributes:
+        held: copies of its attributes.
+        paths: the files that it had written.
+    """
+
+    held: Mapping[str, Any]
+    paths: frozenset[str]
+
+
+def _copied(value: Any) -> Any:
+    """Return a copy of what a transaction changes in place; the rest is never changed."""
+    if isinstance(value, dict):
+        return {key: _copied(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [*map(_copied, value)]
+    if isinstance(value, set):
+        return set(value)
+    if isinstance(value, StagedData):
+        return replace(value, **{one.name: _copied(getattr(value, one.name)) for one in fields(value)})
+    return value
 
 
 def _check(files: Mapping[str, int]) -> None:

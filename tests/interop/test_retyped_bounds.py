@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -138,3 +139,18 @@ def test_the_independent_implementation_spells_them_so(kind: str, new_catalog: M
         for place in ("file", "table"):
             ours, theirs = (session.sql(bounds.format(place, table)).fetchall() for table in (1, 2))
             assert ours == theirs == [("0.10000000149011612", "9.90000057220459")]
+
+
+def test_bounds_that_a_table_lacks_stay_unknown(tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
+    """Another client may keep bounds of files alone; those of the next rows would hide all others."""
+    uri = f"ducklake:sqlite:{tmp_path}/m.sqlite"
+    with dl.connect(uri, alias="lake", engine="duckdb", data_path=f"{tmp_path}/data") as session:
+        session.sql("CREATE TABLE t (i INTEGER); INSERT INTO t SELECT i FROM range(100) AS r(i)")
+    with sqlite3.connect(tmp_path / "m.sqlite") as catalog:
+        assert (
+            catalog.execute("UPDATE ducklake_table_column_stats SET min_value = NULL, max_value = NULL").rowcount == 1
+        )
+    with dl.connect(uri, alias="lake", engine="duckdb") as session:
+        session.sql("INSERT INTO t SELECT i FROM range(500, 600) AS r(i)")
+    attach(reference, uri)
+    assert reference.execute("SELECT count(*) FROM t WHERE i < 50").fetchall() == [(50,)]

@@ -12,10 +12,10 @@ from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.errors import (
     BindError,
     CommitUnknownError,
+    DuckLakeError,
     EntryExistsError,
     EntryNotFoundError,
     ExpectationWarning,
-    MergeConflictError,
     TransactionError,
     UsageError,
 )
@@ -24,7 +24,7 @@ from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.transactions.commit_notes import CommitNotes
 from ducklake_lab.transaction.commit import commit
-from ducklake_lab.transaction.transaction import Checks, Transaction
+from ducklake_lab.transaction.transaction import Checks, Savepoint, Transaction
 
 
 class Transactions:
@@ -172,11 +172,14 @@ class Transactions:
             self._reads.unpin(aliases)
 
     @contextmanager
-    def writing(self, lake: Lake) -> Iterator[Transaction]:
+    def writing(self, lake: Lake, *, undoes: bool = False) -> Iterator[Transaction]:
         """Yields the transaction for a statement: the open one, or a new one that commits at the end.
 
         If the statement fails, its own transaction is rolled back. An open one must be rolled back by the user, unless
         the statement only had a wrong name.
+
+        Args:
+            undoes: an open one goes on without what the statement staged before it failed.
         """
         self.check_present()
         own = self._reads.transaction
@@ -185,7 +188,7 @@ class Transactions:
                 raise TransactionError(
                     f"The open transaction writes to {own.lake.alias}; a transaction writes to one lake only."
                 )
-            with self._in_open(own or self._begun(lake)) as transaction:
+            with self._in_open(own or self._begun(lake), undoes=undoes) as transaction:
                 yield transaction
         elif own is not None:
             # inside a statement that already writes, such as INSERT … FROM lake.f()
@@ -222,20 +225,28 @@ class Transactions:
         return transaction
 
     @contextmanager
-    def _in_open(self, transaction: Transaction) -> Iterator[Transaction]:
+    def _in_open(self, transaction: Transaction, *, undoes: bool) -> Iterator[Transaction]:
         """Runs a statement of the open transaction."""
         self._reads.transaction = transaction
+        savepoint = transaction.savepoint() if undoes else None
         self.notes.say(transaction)
         try:
             yield transaction
             self.notes.note(transaction)
-        except (BindError, EntryNotFoundError, EntryExistsError, MergeConflictError):
+        except (BindError, EntryNotFoundError, EntryExistsError) as error:
             # raised before any change, the transaction goes on, as in DuckDB
-            self._aborted = transaction.is_torn
+            self._undo(transaction, savepoint, error)
             raise
-        except BaseException:
+        except BaseException as error:
             self._aborted = True
+            self._undo(transaction, savepoint, error)
             raise
+
+    def _undo(self, transaction: Transaction, savepoint: Savepoint | None, error: BaseException) -> None:
+        """Takes back what a statement staged before it failed; after errors of another kind a rollback is left."""
+        if savepoint is not None and isinstance(error, DuckLakeError):
+            transaction.return_to(savepoint)
+            self._aborted = False
 
     @contextmanager
     def _committed(self, transaction: Transaction) -> Iterator[Transaction]:

@@ -14,7 +14,9 @@ from ducklake_lab.magics.questions import Questions
 from ducklake_lab.model.moments import Moment
 from ducklake_lab.model.predicates import And, Comparison, InList, NullTest, Or, Predicate, StartsWith
 from ducklake_lab.model.reads import RecordedPart
+from ducklake_lab.scan import changes
 from ducklake_lab.scan.predicate_forms import form_of, predicate_of
+from ducklake_lab.session.rows import matching_changes
 from ducklake_lab.widgets import recorded
 from tests import reference
 
@@ -348,3 +350,26 @@ def test_long_predicates_have_no_form(session: dl.Session) -> None:
     assert form_of(table, InList(("month",), tuple(range(1000)))) is None
     assert form_of(table, Comparison(("carrier",), "=", "x" * 1000)) is None
     assert form_of(table, Comparison(("carrier",), "=", b"x")) is None
+
+
+def test_one_look_at_a_table_answers_for_all_outputs(
+    session: dl.Session, reads: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+
+    def read_changed(*given: Any) -> Any:
+        looked.append(given[4])
+        return changes.read_changed(*given)
+
+    monkeypatch.setattr(matching_changes, "read_changed", read_changed)
+    found = []
+    for delay in range(3):
+        found += reads(f"SELECT carrier FROM flights WHERE month = 1 AND delay = {delay}")
+        session.sql(f"INSERT INTO flights (month, delay) VALUES (1, {delay})")
+    found += reads("SELECT carrier FROM flights WHERE month = 3")
+    session.sql(INSERT_2)
+    first = found[0]["snapshot"]
+    assert ask(session, found) == [AHEAD, AHEAD, AHEAD, SAME] and looked == [first + 1]
+    many = [one for delay in range(60) for one in reads(f"SELECT carrier FROM flights WHERE delay = {100 + delay}")]
+    session.sql(INSERT_2)
+    assert ask(session, many) == [SAME] * 50 + [AHEAD] * 10 and len(looked) == 2

@@ -84,19 +84,6 @@ def test_rows_that_were_not_written_without_a_field_come_back(session: dl.Sessio
     assert session.sql("SELECT count(*) FROM t WHERE s.a = i").fetchall() == [(31,)]
 
 
-def test_values_that_expired_are_refused(session: dl.Session) -> None:
-    dropped = done(session, "ALTER TABLE t DROP COLUMN w")
-    session.sql("UPDATE t SET v = -1 WHERE i < 3")
-    deleted = done(session, "DELETE FROM t WHERE i < 3")
-    session.revert(dropped)
-    versions = ", ".join(map(str, range(1, dropped + 1)))
-    session.sql(f"CALL lake.expire_snapshots(versions => [{versions}])")
-    before = session.current_snapshot().snapshot_id
-    with pytest.raises(dl.UnsupportedFeatureError, match=r"Column w of main\.t .*expired"):
-        session.revert(deleted)
-    assert session.current_snapshot().snapshot_id == before
-
-
 def test_a_column_that_expiry_forgot_is_known_by_older_files(tmp_path: Path) -> None:
     """Other clients remove the rows of a column that no snapshot has."""
     uri = f"ducklake:sqlite:{tmp_path}/m.sqlite"
@@ -113,7 +100,9 @@ def test_a_column_that_expiry_forgot_is_known_by_older_files(tmp_path: Path) -> 
         assert catalog.execute(f"DELETE FROM ducklake_column WHERE end_snapshot = {dropped}").rowcount == 1
     with (
         dl.connect(uri, alias="lake", engine="duckdb") as session,
-        pytest.raises(dl.UnsupportedFeatureError, match=r"column w of main\.t .*expired"),
+        pytest.raises(
+            dl.RevertConflictError, match=r"3 conflicts .*main\.t row 0 w \(deleted, and its value has expired\)"
+        ),
     ):
         session.revert(deleted)
 

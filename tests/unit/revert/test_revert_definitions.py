@@ -377,7 +377,6 @@ def test_half_of_a_revert_is_never_committed(session: dl.Session, dropped: str, 
     session.sql("BEGIN")
     with pytest.raises((dl.EntryExistsError, dl.EntryNotFoundError)):
         session.revert(made)
-    with pytest.raises(dl.TransactionError, match="rolled back"):
-        session.sql("COMMIT")
+    session.sql("COMMIT")
     assert newest(session) == before
     assert rows(session, "SELECT count(*) FROM t WHERE w = -1") == [(10,)]
