@@ -268,6 +268,22 @@ class SessionDatabase:
         """Returns the names of variables from SET VARIABLE, in lower case."""
         return frozenset(name for (name,) in self._listed("SELECT lower(name) FROM duckdb_variables()"))
 
+    def table_macros(self, name: str) -> list[tuple[list[str], str]]:
+        """Returns the parameters and bodies of DuckDB's table macros with that name, its own among them."""
+        sql = (
+            "SELECT parameters, macro_definition FROM duckdb_functions() "
+            "WHERE function_type = 'table_macro' AND lower(function_name) = lower($1)"
+        )
+        return self._listed(sql, name)  # type: ignore[return-value]
+
+    def has_table_function(self, name: str) -> bool:
+        """Returns whether DuckDB has a table function or table macro with that name."""
+        sql = (
+            "SELECT 1 FROM duckdb_functions() "
+            "WHERE function_type IN ('table', 'table_macro') AND lower(function_name) = lower($1)"
+        )
+        return bool(self._listed(sql, name))
+
     def is_attached(self, name: str) -> bool:
         """Returns whether a database with that name is attached here."""
         if name.casefold() in OWN_DATABASES:

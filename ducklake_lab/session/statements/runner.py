@@ -295,6 +295,8 @@ class Statements:
 
     def _call(self, statement: op.Call) -> Result:
         name = statement.function
+        if name.schema is None and not self._sources.names.functions.knows(None, None, name.name):
+            self._local.refuse_call(name.name)
         args = [self._sources.names.value(argument) for argument in statement.args]
         kwargs = {key: self._sources.names.value(argument) for key, argument in statement.kwargs.items()}
         answer = self._sources.names.functions.evaluate(

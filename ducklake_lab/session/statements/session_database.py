@@ -35,7 +35,7 @@ from ducklake_lab.sql import plan_in_process
 from ducklake_lab.sql.parse.parser import pivot_as_query
 from ducklake_lab.sql.parse.references import PIVOTS, Target, target_of, without_qualifier, words_of
 from ducklake_lab.sql.parse.tokens import position, split
-from ducklake_lab.sql.plan import StoredView
+from ducklake_lab.sql.plan import DESCRIBERS, StoredView
 
 #: First words of statements that only read, or change no lake.
 _READS = frozenset(
@@ -184,6 +184,8 @@ class LocalStatements:
             self._transactions.immediate = bool(self._setting_value(setting))
         if first == "PRAGMA" and set(other.words[1:2]) & {"ENABLE_VERIFICATION", "DISABLE_VERIFICATION"}:
             return nothing()  # otherwise DuckDB verifies each query, and crashes on rows from the program
+        if first == "PRAGMA":
+            self._refuse_description(statement)
         if _prints_profiles(setting, other.words):
             raise UnsupportedFeatureError(
                 "Profiles that DuckDB prints are not supported; EXPLAIN ANALYZE gives that of a query as its result."
@@ -198,9 +200,25 @@ class LocalStatements:
             return result
         if first == "WITH" and target_of(statement.sql) is not None:
             raise other.refusal  # it changes rows
+        if first == "CALL" and len(other.words) > 1:
+            self.refuse_call(other.words[1])
         if first in _READS or (first == "EXPLAIN"):
             return self._in_process(statement.sql, other.refusal)
         raise other.refusal
+
+    def refuse_call(self, function: str) -> None:
+        """Refuses CALL of a table function of DuckDB's; does nothing for other names."""
+        if self._database.has_table_function(function):
+            raise UnsupportedFeatureError(
+                f"CALL of DuckDB's function {function.casefold()} is not supported; write FROM {function.casefold()}(…)."
+            )
+
+    def _refuse_description(self, statement: op.Statement) -> None:
+        """Refuses PRAGMA table_info and storage_info of a lake's table."""
+        words = split(statement.sql)[0]
+        if len(words) > 3 and f"pragma_{words[1].text.casefold()}" in DESCRIBERS:
+            query = f"FROM pragma_{statement.sql[words[1].start :]}"
+            plan_in_process(query, self._sources.names, UnsupportedFeatureError(query))
 
     def _setting_value(self, setting: Setting) -> object:
         if setting.value is None:
