@@ -25,6 +25,8 @@ ROWS = {
     "d": "(1, 'eins'), (9, 'neun'), (4, 'vier')",
 }
 QUERIES = [
+    "SELECT k, ROW(1, 'x') = ROW(k, 'x') AS same FROM t ORDER BY ALL",
+    "WITH merge AS (SELECT k AS lock, s AS between FROM t) SELECT lock, between FROM merge AS cube ORDER BY ALL",
     # a column of USING beside a relation with its name
     "SELECT k FROM t JOIN b USING (k) JOIN b c ON c.k = t.k ORDER BY ALL",
     "SELECT * FROM t JOIN b USING (k) JOIN b c ON c.k = k ORDER BY ALL",

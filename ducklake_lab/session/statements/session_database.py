@@ -175,13 +175,15 @@ class LocalStatements:
             return self.run(statement)
         if first in ("LOAD", "INSTALL", "FORCE", "UPDATE_EXTENSIONS"):
             return self._load(statement)
-        setting = read_setting(statement.sql) if first in ("SET", "RESET") else None
+        setting = read_setting(statement.sql) if first in ("SET", "RESET", "PRAGMA") else None
         if setting is not None and is_lake_setting(setting):
             apply(setting, self._setting_value(setting), self._lakes)
             if not is_duckdb_setting(setting):
                 return nothing()
         if setting is not None and setting.name == "immediate_transaction_mode":
             self._transactions.immediate = bool(self._setting_value(setting))
+        if setting is not None:
+            self._refuse_setting(setting)
         if first == "PRAGMA" and set(other.words[1:2]) & {"ENABLE_VERIFICATION", "DISABLE_VERIFICATION"}:
             return nothing()  # otherwise DuckDB verifies each query, and crashes on rows from the program
         if first == "PRAGMA":
@@ -196,7 +198,7 @@ class LocalStatements:
                     "TimeZone is the name of a time zone, not NULL; RESET TimeZone sets the process's own."
                 )
             result = self._in_process(statement.sql, other.refusal)
-            self._database.note_time_zone()
+            self._database.note_settings()
             return result
         if first == "WITH" and target_of(statement.sql) is not None:
             raise other.refusal  # it changes rows
@@ -205,6 +207,17 @@ class LocalStatements:
         if first in _READS or (first == "EXPLAIN"):
             return self._in_process(statement.sql, other.refusal)
         raise other.refusal
+
+    def _refuse_setting(self, setting: Setting) -> None:
+        """Refuses settings of DuckDB's that lakes would not follow."""
+        if setting.name in ("schema", "search_path") and self._lakes.current is not None:
+            raise UnsupportedFeatureError(
+                f"The setting {setting.name} is not supported with a lake in use; write USE, with the lake and its schema."
+            )
+        if setting.name == "preserve_identifier_case" and self._setting_value(setting) in (False, 0, "false", "0"):
+            raise UnsupportedFeatureError(
+                "preserve_identifier_case = false is not supported: lakes keep names as they are written."
+            )
 
     def refuse_call(self, function: str) -> None:
         """Refuses CALL of a table function of DuckDB's; does nothing for other names."""

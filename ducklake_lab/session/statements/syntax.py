@@ -15,7 +15,11 @@ from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.parse.tokens import position, spans, without_at
 
 #: Statements whose whole text DuckDB's parser checks.
-_PARSED = (op.Query, op.Insert, op.Update, op.Delete)
+_PARSED = (
+    *(op.Query, op.Insert, op.Update, op.Delete, op.CreateSchema, op.DropSchema, op.CreateTable, op.DropTable),
+    *(op.AddColumn, op.DropColumn, op.RenameColumn, op.RenameTable, op.SetColumnType, op.SetDefault, op.SetNotNull),
+    *(op.CreateView, op.DropView, op.RenameView, op.CreateMacro, op.DropMacro, op.Describe),
+)
 #: Keywords that users misspell, including first words of statements.
 _WORDS = (
     "SELECT FROM WHERE GROUP ORDER HAVING LIMIT OFFSET JOIN UNION INSERT INTO VALUES UPDATE DELETE CREATE TABLE DROP ALTER "
