@@ -105,11 +105,11 @@ def test_a_default_is_a_value(session: dl.Session, default: str) -> None:
     ):
         with pytest.raises(dl.BindError, match=_NO_DEFAULTS[default]):
             session.sql(text)
-    assert session.sql("DESCRIBE t").fetchall() == [("z", "VARCHAR", "YES", None, None, None)]
+    assert session.sql("DESCRIBE t").fetchall() == [("z", "VARCHAR", "YES", None, "NULL", None)]
 
 
 def test_a_default_of_now_is_the_same_for_a_statement(session: dl.Session) -> None:
-    session.sql("CREATE TABLE t (i INTEGER, at TIMESTAMPTZ DEFAULT now(), u UUID DEFAULT uuid())")
+    session.sql('CREATE TABLE t (i INTEGER, "at" TIMESTAMPTZ DEFAULT now(), u UUID DEFAULT uuid())')
     session.sql("INSERT INTO t (i) VALUES (1), (2), (3)")
     assert rows(session, "SELECT count(DISTINCT t.at), count(DISTINCT u), bool_and(t.at <= now()) FROM t") == [
         (1, 3, True)
