@@ -120,7 +120,7 @@ _POSITIONS: dict[str, set[str]] = {
     "CREATE VIEW {} AS SELECT 1": set(),
     "CREATE MACRO {}(a) AS 1": set(),
     "CREATE MACRO m({}) AS 1": set(),
-    "DESCRIBE {}": {"table"},
+    "DESCRIBE {}": {"select", "table"},
 }
 
 
