@@ -45,6 +45,8 @@ _READS = frozenset(
 _KEPT = ("VIEW", "MACRO", "FUNCTION")
 #: First words of DuckDB's statements without an effect here; accepted for scripts that use them.
 _PASSED = frozenset("SET RESET PRAGMA ANALYZE VACUUM".split())
+#: Texts that DuckDB reads as false.
+_FALSE = ("false", "f", "no", "n", "0")
 
 
 class LocalStatements:
@@ -214,7 +216,7 @@ class LocalStatements:
             raise UnsupportedFeatureError(
                 f"The setting {setting.name} is not supported with a lake in use; write USE, with the lake and its schema."
             )
-        if setting.name == "preserve_identifier_case" and self._setting_value(setting) in (False, 0, "false", "0"):
+        if setting.name == "preserve_identifier_case" and str(self._setting_value(setting)).casefold() in _FALSE:
             raise UnsupportedFeatureError(
                 "preserve_identifier_case = false is not supported: lakes keep names as they are written."
             )

@@ -180,6 +180,7 @@ def test_a_default_collation_skips_no_file_and_no_row(tmp_path: Path, setting: s
         ("PRAGMA search_path = 'lake.s'", "The setting search_path"),
         ("SET \"schema\" = 's'", "The setting schema"),
         ("RESET schema", "The setting schema"),
+        ("SET preserve_identifier_case = 'f'", "preserve_identifier_case = false is not supported"),
         ("SET preserve_identifier_case = false", "preserve_identifier_case = false is not supported"),
     ],
 )
