@@ -290,7 +290,7 @@ class SessionDatabase:
             "SELECT parameters, macro_definition FROM duckdb_functions() "
             "WHERE function_type = 'table_macro' AND lower(function_name) = lower($1)"
         )
-        return self._listed(sql, name)  # type: ignore[return-value]
+        return self._listed(sql, name)
 
     def has_table_function(self, name: str) -> bool:
         """Returns whether DuckDB has a table function or table macro with that name."""

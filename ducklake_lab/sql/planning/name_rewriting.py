@@ -64,7 +64,7 @@ def with_views(
         source = _source(reference, text, binder, elsewhere)
         if source is None:
             if write is None:
-                replacements += _in_arguments(reference, text, tokens, binder, elsewhere)
+                replacements += _in_arguments(reference, text, tokens, binder, elsewhere, written)
             continue
         if isinstance(source, StoredView):
             tree, outputs, query = binder.view(source, reference.at)
@@ -75,9 +75,9 @@ def with_views(
                 sql = f"(WITH v({columns}) AS ({write(tree)}) SELECT * FROM v)" if columns else f"({write(tree)})"
         else:
             if written is not None and (nested or _is_nested(tokens[: reference.first])):
-                source.view = NAMED_PREFIX + source.view.removeprefix(SOURCE_PREFIX)
-                shown = text[tokens[reference.first].start : tokens[reference.last].end + 1]
-                written[source.view] = shown, bool(reference.implied_alias)
+                source.view = _named(source.view)
+                shown_text = text[tokens[reference.first].start : tokens[reference.last].end + 1]
+                written[source.view] = shown_text, bool(reference.implied_alias)
             sql = quoted(source.view)
         alias = reference.implied_alias
         replacements.append((reference.first, reference.last, f"{sql} AS {quoted(alias)}" if alias else sql))
@@ -90,8 +90,12 @@ def _in_arguments(
     tokens: Sequence[Token],
     binder: QueryBinder,
     elsewhere: Callable[[TableName], bool],
+    shown: dict[str, tuple[str, bool]] | None,
 ) -> Iterator[tuple[int, int, str]]:
     """Yields the arguments of a call that name tables of lakes, with the names of sources in place of them.
+
+    Args:
+        shown: takes the text of each source, as the names of expressions show it.
 
     Raises:
         UnsupportedFeatureError: an argument names a view of a lake.
@@ -110,7 +114,11 @@ def _in_arguments(
             raise UnsupportedFeatureError(
                 f"{reference.name.name} of the view {name} is not supported; write WITH v AS (FROM {name}), and use v."
             )
-        return found[0].view
+        source = found[0]
+        source.view = _named(source.view)
+        if shown is not None:
+            shown[source.view] = written, False
+        return source.view
 
     if (described := described_by(reference, text, binder.resolver)) is not None and view_of(described) is not None:
         raise UnsupportedFeatureError(
@@ -121,6 +129,11 @@ def _in_arguments(
         spelled = argument.spelled(view_of)
         if spelled is not None:
             yield places[argument.first.start], places[argument.last.start], spelled
+
+
+def _named(view: str) -> str:
+    """Returns the name of a source whose text DuckDB shows in the name of an expression."""
+    return NAMED_PREFIX + view.removeprefix(SOURCE_PREFIX)
 
 
 def _is_nested(before: Sequence[Token]) -> bool:

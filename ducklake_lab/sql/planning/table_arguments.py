@@ -48,7 +48,7 @@ class TableArgument:
         if all(new is None for new in found):
             return None
         each = [
-            (quote_text(name if new is None else quote_identifier(new)))
+            quote_text(name if new is None else new)
             if self.is_text
             else (name if new is None else quote_identifier(new))
             for name, new in zip(self.names, found, strict=True)

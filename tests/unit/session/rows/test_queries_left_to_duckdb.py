@@ -27,6 +27,8 @@ _QUERIES = (
     "FROM histogram_values(col_name := s, source := 't') ORDER BY ALL",
     "SELECT h.bin, h.count FROM histogram(t, v, technique := 'equi-height') h JOIN b ON b.k = h.count ORDER BY ALL",
     "SELECT (SELECT sum(count) FROM histogram_values(t, k)) AS n, k FROM b",
+    "SELECT (SELECT sum(count) FROM histogram_values(t, k)) + k FROM b",
+    "SELECT (SELECT sum(count) FROM histogram_values('t', k)) + 1, EXISTS (FROM query_table([t, main.t])) FROM b",
     "WITH c AS (SELECT k + 1 AS n FROM t) FROM histogram_values(c, n) ORDER BY ALL",
     "WITH b AS (SELECT k + 1 AS n FROM t) FROM histogram_values(b, n) ORDER BY ALL",
     "SELECT k FROM query_table(t) ORDER BY k",
