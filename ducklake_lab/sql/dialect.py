@@ -21,8 +21,8 @@ from sqlglot.tokens import TokenType
 
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.sql.generator import DuckLakeGenerator
+from ducklake_lab.sql.name_syntax import NameParser
 from ducklake_lab.sql.notes import notes
-from ducklake_lab.sql.pivot_syntax import PivotParser
 
 #: Tokens after which `[` begins an index, not a list.
 _OPERAND_ENDS = (TokenType.IDENTIFIER, TokenType.VAR, TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.STRING)
@@ -56,11 +56,6 @@ _AMOUNT = re.compile(
     r"\s*-?\d+\s+(microsecond|millisecond|second|minute|hour|day|week|month|quarter|year|decade)s?\s*", re.IGNORECASE
 )
 
-_NAMES = frozenset(
-    TokenType[name]
-    for name in ("ALTER", "DROP", "FORCE", "GRANT", "INSERT", "INSTALL", "REVOKE", "ROLLBACK")
-    if name in TokenType.__members__
-)
 #: Words before a `:name` placeholder that are not prefix aliases.
 _NEVER_ALIASES = ("CASE", "INTERVAL", "DATE", "TIMESTAMP", "IF", "DISTINCT", "ALL", "SOME", "ANY", "END", "DEFAULT")
 #: Words that begin a value or type elsewhere, but may name a struct field.
@@ -158,21 +153,20 @@ class DuckLakeSql(DuckDB):
 
     class Tokenizer(DuckDB.Tokenizer):
         COMMANDS: ClassVar[Any] = set()
-        # DuckDB has no CROSS APPLY; apply(l, f) is a function.
-        KEYWORDS: ClassVar[Any] = {key: kind for key, kind in DuckDB.Tokenizer.KEYWORDS.items() if key != "APPLY"}
+        # DuckDB has no CROSS APPLY; apply(l, f) is a function. Nor has it INSERT INTO FUNCTION.
+        KEYWORDS: ClassVar[Any] = {
+            key: kind for key, kind in DuckDB.Tokenizer.KEYWORDS.items() if key not in ("APPLY", "FUNCTION", "MACRO")
+        }
 
         def _init_core(self) -> TokenizerCore:
             core = super()._init_core()
             core.__class__ = _Characters
             return core
 
-    class Parser(PivotParser):
+    class Parser(NameParser):
         # DuckDB has no type RANGE<…>: `range < 0` compares the column of range().
         NESTED_TYPE_TOKENS: ClassVar[Any] = DuckDBParser.NESTED_TYPE_TOKENS - {TokenType.RANGE}
         TYPE_TOKENS: ClassVar[Any] = DuckDBParser.TYPE_TOKENS - {TokenType.RANGE}
-        # Words that begin statements, and are names elsewhere.
-        ID_VAR_TOKENS: ClassVar[Any] = DuckDBParser.ID_VAR_TOKENS | _NAMES
-        TABLE_ALIAS_TOKENS: ClassVar[Any] = DuckDBParser.TABLE_ALIAS_TOKENS | _NAMES
         FUNCTIONS: ClassVar[Any] = {}
         FUNCTION_PARSERS: ClassVar[Any] = {
             **{name: _unless_quoted(_plain(DuckDBParser.FUNCTION_PARSERS[name])) for name in _KEPT_FUNCTION_PARSERS},
@@ -395,7 +389,8 @@ class DuckLakeSql(DuckDB):
                 return None
             index = self._index
             named = self._next is not None and self._next.token_type in _TEXTS
-            data_type = self._parse_types(check_func=True, allow_identifiers=named)
+            # `ROW(1, 'x')` is a call, not a type whose field has a text as its name
+            data_type = self._try_parse(lambda: self._parse_types(check_func=True, allow_identifiers=named))
             if isinstance(data_type, exp.DataType) and self._curr and self._curr.token_type in _TEXTS:
                 return self.expression(exp.Cast(this=self._parse_primary(), to=data_type))
             self._retreat(index)

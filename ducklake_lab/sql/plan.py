@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Protocol
@@ -17,6 +17,8 @@ from ducklake_lab.sql.operations import At, Query, TableName
 
 #: Most nested views and macros that one statement may expand.
 MOST_EXPANSIONS = 1000
+#: DuckDB's functions that describe a table of its own catalog.
+DESCRIBERS = ("pragma_table_info", "pragma_show", "pragma_storage_info")
 #: Prefix of source names. A random part follows, so that no text contains such a name by chance.
 SOURCE_PREFIX = "ducklake_src_"
 #: Prefix of names of macros in the session's database that a plan needs.
@@ -98,6 +100,14 @@ class Resolver(Protocol):
     ) -> Sequence[tuple[str, DataType]] | None:
         """Returns the columns of a lake's table function; None if it is none."""
         return None
+
+    def value(self, argument: object) -> object:
+        """Returns the value of an argument, which may be a constant expression."""
+        return argument
+
+    def table_parameters(self, name: TableName) -> Collection[str | int]:
+        """Returns the names and places of a DuckDB function's parameters that name tables; empty for other functions."""
+        return ()
 
     def owns(self, name: TableName) -> bool:
         """Returns whether a name belongs to the session's own database, not to a lake."""

@@ -64,7 +64,7 @@ def test_answers_settings_views_and_functions_stay(users: SparkSession, tmp_path
         session.attach(f"ducklake:{tmp_path}/m.ducklake", alias="lake", data_path=str(tmp_path / "data"))
         session.use("lake")
         session.sql("SET TimeZone = 'America/New_York'")
-        session.sql("CREATE TABLE t (i INTEGER, d DECIMAL(38,18), at TIMESTAMPTZ)")
+        session.sql('CREATE TABLE t (i INTEGER, d DECIMAL(38,18), "at" TIMESTAMPTZ)')
         session.sql("INSERT INTO t SELECT i, i + 0.5, TIMESTAMPTZ '2024-01-01 00:00:00+00' FROM range(100) r(i)")
         session.sql("ALTER TABLE t RENAME i TO n")
         asked = session.sql("SELECT sum(n) AS s, max(d) AS d FROM t WHERE n % 3 = 0 AND md5(n::VARCHAR) <> ''")

@@ -60,6 +60,7 @@ class SessionDatabase:
         self.on_progress: Callable[[float], None] | None = None
         self._in_transaction = False
         self._holds_entries = False
+        self._has_settings = False
         self._place: tuple[str, ...] = ("memory",)
         self._time_zone: str | None = None
         self._global_time_zone: str | None = None
@@ -91,6 +92,19 @@ class SessionDatabase:
             return Fetched(
                 *self._stoppable.run(connection, lambda: fetch_with_types(connection, text, types), self.on_progress)
             )
+
+    def check_default(self, expression: str) -> None:
+        """Checks the default of a column, without running it.
+
+        Raises:
+            BindError: DuckDB refuses it.
+            SqlError: DuckDB refuses it for another reason.
+        """
+        with self._turn.taken(), self._open().cursor() as other:
+            try:
+                other.execute(f"CREATE TEMP TABLE ducklake_default (v VARCHAR DEFAULT ({expression}))")
+            except duckdb.Error as error:
+                raise translated(error) from error
 
     def interrupt(self) -> None:
         """Stops the statement that another thread runs; does nothing where none runs."""
@@ -135,7 +149,7 @@ class SessionDatabase:
     def settings(self, names: Sequence[str]) -> tuple[tuple[str, str], ...]:
         """Returns (name, value) of the time zone, and of the named settings that differ from DuckDB's defaults."""
         time_zone = (("TimeZone", self.time_zone()),)
-        if self._connection is None:
+        if not self._has_settings:
             return time_zone
         others = [name for name in names if name != "TimeZone"]
         columns = ", ".join(f"CAST(current_setting('{name}') AS VARCHAR)" for name in others)
@@ -148,14 +162,15 @@ class SessionDatabase:
         """Returns the zone in which AT reads times without one, as in the reference: that of SET GLOBAL, not of SET."""
         return self._global_time_zone or process_time_zone()
 
-    def note_time_zone(self) -> None:
-        """Updates the time zones after a setting has changed.
+    def note_settings(self) -> None:
+        """Updates the time zones after a setting has changed, and notes that there are settings.
 
         Raises:
             UnsupportedFeatureError: Python does not know the zone; the previous one is restored.
         """
         with self._turn.taken():
             connection = self._open()
+            self._has_settings = True
             try:
                 self._time_zone = zone_of(connection)
                 with connection.cursor() as other:
@@ -206,7 +221,8 @@ class SessionDatabase:
         if self._connection is not None:
             with suppress(duckdb.Error):
                 self._connection.close()
-        self._connection, self._holds_entries = None, False
+        self._connection = None
+        self._holds_entries = self._has_settings = False
         fault = str(error).partition("\n")[0].rpartition("Error: ")[2].rstrip(". ")
         return SqlError(
             f"DuckDB {duckdb.__version__} has a fault that this statement meets: {fault}. Write it in another way. "
@@ -268,6 +284,22 @@ class SessionDatabase:
         """Returns the names of variables from SET VARIABLE, in lower case."""
         return frozenset(name for (name,) in self._listed("SELECT lower(name) FROM duckdb_variables()"))
 
+    def table_macros(self, name: str) -> list[tuple[list[str], str]]:
+        """Returns the parameters and bodies of DuckDB's table macros with that name, its own among them."""
+        sql = (
+            "SELECT parameters, macro_definition FROM duckdb_functions() "
+            "WHERE function_type = 'table_macro' AND lower(function_name) = lower($1)"
+        )
+        return self._listed(sql, name)
+
+    def has_table_function(self, name: str) -> bool:
+        """Returns whether DuckDB has a table function or table macro with that name."""
+        sql = (
+            "SELECT 1 FROM duckdb_functions() "
+            "WHERE function_type IN ('table', 'table_macro') AND lower(function_name) = lower($1)"
+        )
+        return bool(self._listed(sql, name))
+
     def is_attached(self, name: str) -> bool:
         """Returns whether a database with that name is attached here."""
         if name.casefold() in OWN_DATABASES:
@@ -326,7 +358,7 @@ class SessionDatabase:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
-            self._in_transaction = self._holds_entries = False
+            self._in_transaction = self._holds_entries = self._has_settings = False
             self._place = ("memory",)
             self._time_zone = self._global_time_zone = None
 

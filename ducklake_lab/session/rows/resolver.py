@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from typing import Any, Literal
@@ -41,6 +41,7 @@ from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query, plan_in_process, plan_query
 from ducklake_lab.sql.plan import MOST_EXPANSIONS, NamedRows, QueryPlan, StoredMacro, StoredView
 from ducklake_lab.sql.planning.planner import as_text
+from ducklake_lab.sql.planning.table_arguments import table_parameters
 from ducklake_lab.sql.spark.settings import meaningful
 from ducklake_lab.sql.types import type_or_none
 
@@ -166,6 +167,10 @@ class NameResolver:
         if not isinstance(moment, date | str):
             raise SnapshotNotFoundError(f"AT (TIMESTAMP => …) needs a point in time, not {moment or 'NULL'}.")
         return instant(moment, self._database.global_time_zone())
+
+    def table_parameters(self, name: op.TableName) -> Collection[str | int]:
+        """Returns the places and names of parameters by which a function of DuckDB reads tables."""
+        return table_parameters(name, self._database.table_macros)
 
     def value(self, argument: object) -> Any:
         """Returns the Python value of an argument, which may be a constant expression."""

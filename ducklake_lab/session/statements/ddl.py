@@ -57,7 +57,9 @@ def build_column(definition: op.ColumnDef, column_id: int) -> Column:
 def _with_default(column: Column, default: str | None, default_type: str) -> Column:
     """Returns a column with another default for new rows; existing rows keep theirs."""
     if default is not None and column.type in NESTED:
-        raise BindError(f"A default value for a column of type {column.data_type.sql()} is not supported.")
+        raise UnsupportedFeatureError(
+            f"A default value for a column of type {column.data_type.sql()} is not supported."
+        )
     if default is None:
         return replace(column, default_value="NULL", default_value_type="literal")
     if default_type == "expression":
@@ -260,12 +262,12 @@ def _add_column(transaction: Transaction, table: Table, statement: op.AddColumn)
             return table
         raise EntryExistsError(f'{table.name} has a column "{definition.name}" already.')
     if definition.default_type == "expression" and definition.default is not None and not statement.parents:
-        raise BindError(
+        raise UnsupportedFeatureError(
             f"A new column's default must be a literal; {definition.default} is an expression. "
             "Add the column without it, then use ALTER TABLE … ALTER … SET DEFAULT, and UPDATE the rows there are."
         )
     if not definition.nulls_allowed:
-        raise BindError("ADD COLUMN … NOT NULL is not supported; add the column without it.")
+        raise UnsupportedFeatureError("ADD COLUMN … NOT NULL is not supported; add the column without it.")
     column = build_column(definition, transaction.next_column_id(table))
     if statement.parents:
         return altering.add_field(table, statement.parents, column, if_not_exists=statement.if_not_exists)

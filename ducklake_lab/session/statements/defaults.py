@@ -1,13 +1,34 @@
-"""Evaluates the defaults of columns."""
+"""Checks and evaluates the defaults of columns."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.session.rows.resolver import NameResolver
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.spark.stability import differs_by_row
+
+
+def check_defaults(database: SessionDatabase, operation: op.Operation) -> None:
+    """Checks the expressions that an operation makes defaults of columns.
+
+    Raises:
+        BindError: DuckDB refuses one, as it names a column, a query, an aggregate or an unknown function.
+    """
+    match operation:
+        case op.CreateTable(columns=columns):
+            found = [(column.default, column.default_type) for column in columns]
+        case op.AddColumn(column=column):
+            found = [(column.default, column.default_type)]
+        case op.SetDefault():
+            found = [(operation.default, operation.default_type)]
+        case _:
+            return
+    for text, kind in found:
+        if text is not None and kind == "expression":
+            database.check_default(text)
 
 
 def with_defaults(names: NameResolver, table: Table) -> list[Column]:

@@ -25,6 +25,7 @@ from ducklake_lab.session.statements.checking import Checking
 from ducklake_lab.session.statements.copy import Copying
 from ducklake_lab.session.statements.copy_database import copy_database
 from ducklake_lab.session.statements.ddl import Ddl
+from ducklake_lab.session.statements.defaults import check_defaults
 from ducklake_lab.session.statements.definitions import Definitions
 from ducklake_lab.session.statements.describing import Describing
 from ducklake_lab.session.statements.explain import explain
@@ -130,6 +131,7 @@ class Statements:
 
     def run(self, operation: op.Operation) -> Result:
         """Runs one operation on a lake; returns its result. A change that conflicts with another commit runs again."""
+        check_defaults(self._database, operation)
         if isinstance(operation, _CHANGES):
             reads = not isinstance(operation, op.InsertLiterals)
             return until_committed(self._transactions, lambda: self._run(operation), reads=reads)
@@ -295,6 +297,8 @@ class Statements:
 
     def _call(self, statement: op.Call) -> Result:
         name = statement.function
+        if name.schema is None and not self._sources.names.functions.knows(None, None, name.name):
+            self._local.refuse_call(name.name)
         args = [self._sources.names.value(argument) for argument in statement.args]
         kwargs = {key: self._sources.names.value(argument) for key, argument in statement.kwargs.items()}
         answer = self._sources.names.functions.evaluate(

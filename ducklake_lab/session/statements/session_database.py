@@ -35,7 +35,7 @@ from ducklake_lab.sql import plan_in_process
 from ducklake_lab.sql.parse.parser import pivot_as_query
 from ducklake_lab.sql.parse.references import PIVOTS, Target, target_of, without_qualifier, words_of
 from ducklake_lab.sql.parse.tokens import position, split
-from ducklake_lab.sql.plan import StoredView
+from ducklake_lab.sql.plan import DESCRIBERS, StoredView
 
 #: First words of statements that only read, or change no lake.
 _READS = frozenset(
@@ -45,6 +45,8 @@ _READS = frozenset(
 _KEPT = ("VIEW", "MACRO", "FUNCTION")
 #: First words of DuckDB's statements without an effect here; accepted for scripts that use them.
 _PASSED = frozenset("SET RESET PRAGMA ANALYZE VACUUM".split())
+#: Texts that DuckDB reads as false.
+_FALSE = ("false", "f", "no", "n", "0")
 
 
 class LocalStatements:
@@ -175,15 +177,19 @@ class LocalStatements:
             return self.run(statement)
         if first in ("LOAD", "INSTALL", "FORCE", "UPDATE_EXTENSIONS"):
             return self._load(statement)
-        setting = read_setting(statement.sql) if first in ("SET", "RESET") else None
+        setting = read_setting(statement.sql) if first in ("SET", "RESET", "PRAGMA") else None
         if setting is not None and is_lake_setting(setting):
             apply(setting, self._setting_value(setting), self._lakes)
             if not is_duckdb_setting(setting):
                 return nothing()
         if setting is not None and setting.name == "immediate_transaction_mode":
             self._transactions.immediate = bool(self._setting_value(setting))
+        if setting is not None:
+            self._refuse_setting(setting)
         if first == "PRAGMA" and set(other.words[1:2]) & {"ENABLE_VERIFICATION", "DISABLE_VERIFICATION"}:
             return nothing()  # otherwise DuckDB verifies each query, and crashes on rows from the program
+        if first == "PRAGMA":
+            self._refuse_description(statement)
         if _prints_profiles(setting, other.words):
             raise UnsupportedFeatureError(
                 "Profiles that DuckDB prints are not supported; EXPLAIN ANALYZE gives that of a query as its result."
@@ -194,13 +200,40 @@ class LocalStatements:
                     "TimeZone is the name of a time zone, not NULL; RESET TimeZone sets the process's own."
                 )
             result = self._in_process(statement.sql, other.refusal)
-            self._database.note_time_zone()
+            self._database.note_settings()
             return result
         if first == "WITH" and target_of(statement.sql) is not None:
             raise other.refusal  # it changes rows
+        if first == "CALL" and len(other.words) > 1:
+            self.refuse_call(other.words[1])
         if first in _READS or (first == "EXPLAIN"):
             return self._in_process(statement.sql, other.refusal)
         raise other.refusal
+
+    def _refuse_setting(self, setting: Setting) -> None:
+        """Refuses settings of DuckDB's that lakes would not follow."""
+        if setting.name in ("schema", "search_path") and self._lakes.current is not None:
+            raise UnsupportedFeatureError(
+                f"The setting {setting.name} is not supported with a lake in use; write USE, with the lake and its schema."
+            )
+        if setting.name == "preserve_identifier_case" and str(self._setting_value(setting)).casefold() in _FALSE:
+            raise UnsupportedFeatureError(
+                "preserve_identifier_case = false is not supported: lakes keep names as they are written."
+            )
+
+    def refuse_call(self, function: str) -> None:
+        """Refuses CALL of a table function of DuckDB's; does nothing for other names."""
+        if self._database.has_table_function(function):
+            raise UnsupportedFeatureError(
+                f"CALL of DuckDB's function {function.casefold()} is not supported; write FROM {function.casefold()}(…)."
+            )
+
+    def _refuse_description(self, statement: op.Statement) -> None:
+        """Refuses PRAGMA table_info and storage_info of a lake's table."""
+        words = split(statement.sql)[0]
+        if len(words) > 3 and f"pragma_{words[1].text.casefold()}" in DESCRIBERS:
+            query = f"FROM pragma_{statement.sql[words[1].start :]}"
+            plan_in_process(query, self._sources.names, UnsupportedFeatureError(query))
 
     def _setting_value(self, setting: Setting) -> object:
         if setting.value is None:

@@ -13,7 +13,8 @@ from ducklake_lab.files.options import parse_bytes
 from ducklake_lab.session.names.attached_lakes import Lakes
 
 _STATEMENT = re.compile(
-    r"(?P<verb>SET|RESET)\s+(?:(?:GLOBAL|SESSION|LOCAL)\s+)?(?P<name>\w+)(?:\s*(?:=|\bTO\b)\s*(?P<value>.*))?",
+    r'(?P<verb>SET|RESET|PRAGMA)\s+(?:(?:GLOBAL|SESSION|LOCAL)\s+)?(?P<quote>"?)(?P<name>\w+)(?P=quote)'
+    r"(?:\s*(?:=|\bTO\b)\s*(?P<value>.*))?",
     re.IGNORECASE | re.DOTALL,
 )
 
@@ -35,16 +36,16 @@ _KNOWN = (*_RETRY, *_DEFAULTS, *_FORCED, _VERSION)
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The setting of a SET or RESET; `value` is SQL, None for RESET."""
+    """The setting of SET, RESET or `PRAGMA name = value`; `value` is SQL, None for RESET."""
 
     name: str
     value: str | None
 
 
 def read_setting(text: str) -> Setting | None:
-    """Returns the setting of a SET or RESET; None for other text."""
+    """Returns the setting of SET, RESET or `PRAGMA name = value`; None for other text."""
     match = _STATEMENT.fullmatch(text.strip())
-    if match is None or (match["verb"].upper() == "SET") != (match["value"] is not None):
+    if match is None or (match["verb"].upper() == "RESET") == (match["value"] is not None):
         return None
     return Setting(match["name"].casefold(), match["value"])
 

@@ -6,6 +6,7 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Literal
 
 from sqlglot import exp
@@ -95,8 +96,15 @@ class EntryBinder(Binding):
     def _source(self, name: TableName, at: At | None) -> tuple[Source, tuple[Output, ...]]:
         rows = self.resolver.table(name, at)
         source = Source(self.view_name(), "table", name, at, rows)
+        if self._is_collated:
+            source.share()  # statistics of files are in the order of bytes
         self.sources.append(source)
         return source, tuple(Output(column, kind) for column, kind in rows.columns)
+
+    @cached_property
+    def _is_collated(self) -> bool:
+        """Whether texts compare by another order than that of their bytes."""
+        return "default_collation" in dict(self.resolver.settings())
 
     def owns(self, name: TableName) -> bool:
         """Returns whether a name belongs to the session's own database; inside a view, its lake comes first."""

@@ -14,7 +14,7 @@ from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.notes import Output, Relation, line_and_column, notes, start_of
 from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.parse.statements import call_arguments
-from ducklake_lab.sql.plan import Source, StoredView
+from ducklake_lab.sql.plan import DESCRIBERS, Source, StoredView
 from ducklake_lab.sql.prune import pushdown
 from ducklake_lab.sql.scope import Ctes, Scope, bind_error, where
 
@@ -295,7 +295,11 @@ def _function(binder: Binding, node: exp.Table, call: exp.Anonymous, scope: Scop
         result = _expanded(node, tree, relation, names or repeated(outputs))
         notes(result).is_lateral = lateral
         return result
-    args, kwargs = call_arguments(call)
+    try:
+        args, kwargs = call_arguments(call)
+    except BindError:
+        _refuse_tables(binder, name)
+        raise
     given = binder.resolver.function(name, args, kwargs)
     if given is None:
         return _local(binder, node, scope, shown, names, name)
@@ -335,10 +339,8 @@ def _local(binder: Binding, node: exp.Table, scope: Scope, shown: str, names: li
         raise UnsupportedFeatureError(
             f"A query as an argument of {name} in FROM is not supported on Spark, and in views and macros of lakes."
         )
-    if columns is None and node.this.name.casefold() in ("query", "query_table") and name.schema is None:
-        raise UnsupportedFeatureError(
-            f"{name.name} of lakes' tables is not supported on Spark, and in views and macros of lakes; name them in FROM."
-        )
+    if columns is None and isinstance(node.this, exp.Anonymous):
+        _refuse_tables(binder, name)
     if columns is None and not isinstance(node.this, exp.Anonymous):
         message = f'There is no table "{name}"{where(node.this)}.{binder.hint(name)}'
         raise BindError(message, line=name.line, column=name.column)
@@ -350,6 +352,14 @@ def _local(binder: Binding, node: exp.Table, scope: Scope, shown: str, names: li
     notes(node).local_view = source.view
     set_alias(node, relation, names)
     return node
+
+
+def _refuse_tables(binder: Binding, name: TableName) -> None:
+    """Refuses a function of DuckDB whose arguments name tables."""
+    if name.name.casefold() in DESCRIBERS or binder.resolver.table_parameters(name):
+        raise UnsupportedFeatureError(
+            f"{name.name} of lakes' tables is not supported on Spark, and in views and macros of lakes; name them in FROM."
+        )
 
 
 def _subquery(binder: Binding, node: exp.Subquery, scope: Scope, ctes: Ctes) -> exp.Expr:

@@ -136,10 +136,16 @@ def _create(text: str, tokens: Sequence[Token], tree: exp.Create, binder: Binder
 
 
 def _after_as(text: str, tokens: Sequence[Token], binder: Binder) -> op.Written:
-    """Returns the query of CREATE TABLE … AS."""
+    """Returns the query of CREATE TABLE … AS.
+
+    Raises:
+        SqlSyntaxError: AS is missing, as in `CREATE TABLE t (from INTEGER)`.
+    """
     words, first = [word(token) for token in tokens], 0
-    while words[first] != "AS":
+    while first < len(words) and words[first] != "AS":
         first = (matching(tokens, first) if tokens[first].token_type is TokenType.L_PAREN else first) + 1
+    if first >= len(words):
+        raise syntax_error(text, tokens[-1], "AS")
     end = len(tokens) - (3 if words[-3:] == ["WITH", "NO", "DATA"] else 2 if words[-2:] == ["WITH", "DATA"] else 0)
     return binder.written(text, tokens[first + 1 : end])
 

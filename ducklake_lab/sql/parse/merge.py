@@ -23,7 +23,7 @@ def is_merge(cursor: Cursor) -> bool:
         return cursor.at("MERGE")
     ahead = Cursor(cursor.text, cursor.tokens)
     _until(ahead, ("MERGE", "SELECT", "FROM", "VALUES", "INSERT", "UPDATE", "DELETE"))
-    return ahead.at("MERGE")
+    return ahead.at("MERGE", "INTO")
 
 
 def read_merge(cursor: Cursor, binder: Binder) -> op.Merge:

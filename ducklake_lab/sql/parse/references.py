@@ -89,7 +89,7 @@ class _Finder:
         self.tokens = tokens
 
     def find(self) -> list[Reference]:
-        ctes = _cte_names(self.tokens)
+        ctes = cte_names(self.tokens)
         references: list[Reference] = []
         levels = [_Level()]
         start = True
@@ -279,7 +279,7 @@ def _arguments(tokens: Sequence[Token]) -> tuple[tuple[Token, ...], ...]:
     return tuple(tuple(item) for item in items if item)
 
 
-def _cte_names(tokens: Sequence[Token]) -> set[str]:
+def cte_names(tokens: Sequence[Token]) -> set[str]:
     """Returns the folded names that WITH gives to queries anywhere in the statement."""
     names: set[str] = set()
     for index, token in enumerate(tokens):

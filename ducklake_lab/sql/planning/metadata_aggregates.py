@@ -27,7 +27,9 @@ _LEAVES = (exp.Identifier, exp.DataType, exp.DataTypeParam)
 
 def digest_of(tree: exp.Expr, sources: Sequence[Source]) -> Digest | None:
     """Returns the digest query of a bound query over one table; None if it needs the rows."""
-    if len(sources) != 1 or sources[0].kind != "table" or sources[0].virtual or not isinstance(tree, exp.Select):
+    if len(sources) != 1 or sources[0].kind != "table" or sources[0].virtual or sources[0].is_shared:
+        return None
+    if not isinstance(tree, exp.Select):
         return None
     if any(value for part, value in tree.args.items() if part not in _PARTS):
         return None

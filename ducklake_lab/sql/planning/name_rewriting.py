@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType
 
-from ducklake_lab.errors import BindError, SqlSyntaxError
-from ducklake_lab.model.quoting import quote_identifier
+from ducklake_lab.errors import BindError, SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.operations import TableName
-from ducklake_lab.sql.parse.references import Reference, find_references, splice
+from ducklake_lab.sql.parse.references import Reference, cte_names, find_references, splice
 from ducklake_lab.sql.parse.statements import read_arguments
 from ducklake_lab.sql.parse.tokens import split
 from ducklake_lab.sql.plan import NAMED_PREFIX, SOURCE_PREFIX, Source, StoredView
+from ducklake_lab.sql.planning.table_arguments import asked, described_by, named, table_arguments
 
 
 def with_views(
@@ -46,11 +46,11 @@ def with_views(
 
     replacements: list[tuple[int, int, str]] = []
     for reference in find_references(text, tokens):
-        if (asked := _asked(reference)) is not None:
+        if (text_of_query := asked(reference, text, binder.resolver)) is not None:
             sources_before = len(binder.sources)
             query = with_views(
-                asked,
-                split(asked)[0],
+                text_of_query,
+                split(text_of_query)[0],
                 binder,
                 quote=quote,
                 write=write,
@@ -63,6 +63,8 @@ def with_views(
             continue
         source = _source(reference, text, binder, elsewhere)
         if source is None:
+            if write is None:
+                replacements += _in_arguments(reference, text, tokens, binder, elsewhere, written)
             continue
         if isinstance(source, StoredView):
             tree, outputs, query = binder.view(source, reference.at)
@@ -73,32 +75,65 @@ def with_views(
                 sql = f"(WITH v({columns}) AS ({write(tree)}) SELECT * FROM v)" if columns else f"({write(tree)})"
         else:
             if written is not None and (nested or _is_nested(tokens[: reference.first])):
-                source.view = NAMED_PREFIX + source.view.removeprefix(SOURCE_PREFIX)
-                shown = text[tokens[reference.first].start : tokens[reference.last].end + 1]
-                written[source.view] = shown, bool(reference.implied_alias)
+                source.view = _named(source.view)
+                shown_text = text[tokens[reference.first].start : tokens[reference.last].end + 1]
+                written[source.view] = shown_text, bool(reference.implied_alias)
             sql = quoted(source.view)
         alias = reference.implied_alias
         replacements.append((reference.first, reference.last, f"{sql} AS {quoted(alias)}" if alias else sql))
     return splice(text, tokens, replacements)
 
 
-def _asked(reference: Reference) -> str | None:
-    """Returns the query that `query('…')` or `query_table('…')` stands for; None for other references."""
-    function = reference.name.name.casefold()
-    if reference.arguments is None or reference.name.schema or function not in ("query", "query_table"):
-        return None
-    argument = reference.arguments[0] if len(reference.arguments) == 1 else ()
-    if len(argument) != 1 or argument[0].token_type is not TokenType.STRING:
-        return None
-    asked = argument[0].text if function == "query" else f"FROM {_as_name(argument[0].text)}"
-    return asked if len(split(asked)) == 1 else None
+def _in_arguments(
+    reference: Reference,
+    text: str,
+    tokens: Sequence[Token],
+    binder: QueryBinder,
+    elsewhere: Callable[[TableName], bool],
+    shown: dict[str, tuple[str, bool]] | None,
+) -> Iterator[tuple[int, int, str]]:
+    """Yields the arguments of a call that name tables of lakes, with the names of sources in place of them.
+
+    Args:
+        shown: takes the text of each source, as the names of expressions show it.
+
+    Raises:
+        UnsupportedFeatureError: an argument names a view of a lake.
+    """
+    queries = cte_names(tokens)
+
+    def view_of(written: str) -> str | None:
+        name = named(written)
+        if name is None or (name.schema is None and name.name.casefold() in queries) or elsewhere(name):
+            return None
+        try:
+            found = binder.table(name, None)
+        except BindError:
+            return None
+        if isinstance(found, StoredView):
+            raise UnsupportedFeatureError(
+                f"{reference.name.name} of the view {name} is not supported; write WITH v AS (FROM {name}), and use v."
+            )
+        source = found[0]
+        source.view = _named(source.view)
+        if shown is not None:
+            shown[source.view] = written, False
+        return source.view
+
+    if (described := described_by(reference, text, binder.resolver)) is not None and view_of(described) is not None:
+        raise UnsupportedFeatureError(
+            f"{reference.name.name} of a table of a lake is not supported; use DESCRIBE, or duckdb_columns()."
+        )
+    places = {token.start: index for index, token in enumerate(tokens)}
+    for argument in table_arguments(reference, text, binder.resolver):
+        spelled = argument.spelled(view_of)
+        if spelled is not None:
+            yield places[argument.first.start], places[argument.last.start], spelled
 
 
-def _as_name(text: str) -> str:
-    """Returns a name as DuckDB reads it in a text: parts between dots, or one name."""
-    tokens = split(text)[0] if split(text) else ()
-    is_path = all((token.token_type is TokenType.DOT) == bool(number % 2) for number, token in enumerate(tokens))
-    return text if is_path and len(tokens) % 2 else quote_identifier(text)
+def _named(view: str) -> str:
+    """Returns the name of a source whose text DuckDB shows in the name of an expression."""
+    return NAMED_PREFIX + view.removeprefix(SOURCE_PREFIX)
 
 
 def _is_nested(before: Sequence[Token]) -> bool:

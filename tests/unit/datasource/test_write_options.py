@@ -65,7 +65,7 @@ def test_two_writers_make_one_table(tmp_path: Path) -> None:
 
 
 def test_partition_keys_of_a_table_that_is_there(tmp_path: Path) -> None:
-    lake = SourceLake.new(tmp_path, "CREATE TABLE t (id BIGINT, at TIMESTAMP)")
+    lake = SourceLake.new(tmp_path, 'CREATE TABLE t (id BIGINT, "at" TIMESTAMP)')
     lake.sql("ALTER TABLE t SET PARTITIONED BY (year(at), month(at))")
     rows = [(1, datetime(2026, 1, 5)), (2, datetime(2026, 2, 5))]
     lake.write("id bigint, at timestamp", rows, partitionBy="months(at)")
@@ -93,7 +93,7 @@ def test_merge_schema_adds_columns_and_fills_others(tmp_path: Path) -> None:
 
 
 def test_what_merge_schema_cannot(tmp_path: Path) -> None:
-    lake = SourceLake.new(tmp_path, "CREATE TABLE t (id INTEGER, s STRUCT(a INTEGER), at TIMESTAMP DEFAULT now())")
+    lake = SourceLake.new(tmp_path, 'CREATE TABLE t (id INTEGER, s STRUCT(a INTEGER), "at" TIMESTAMP DEFAULT now())')
     struct = T.StructType([T.StructField("a", T.IntegerType()), T.StructField("b", T.IntegerType())])
     fields = T.StructType([T.StructField("id", T.IntegerType()), T.StructField("s", struct)])
     with pytest.raises(UnsupportedFeatureError, match=r"mergeSchema of s .* fields that the table lacks"):

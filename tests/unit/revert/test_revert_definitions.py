@@ -314,7 +314,7 @@ def test_a_schema_that_was_filled_since_is_a_conflict(session: dl.Session) -> No
 def test_a_view_that_changed_again_is_a_conflict(session: dl.Session) -> None:
     session.sql("CREATE VIEW few AS FROM t WHERE i < 3")
     made = changed(session, "COMMENT ON VIEW few IS 'a few'")
-    session.sql("ALTER VIEW few RENAME TO some")
+    session.sql("ALTER VIEW few RENAME TO other")
     with pytest.raises(dl.RevertConflictError, match="view changed since"):
         session.revert(made)
     assert session.revert(made, on_conflict="keep") is None

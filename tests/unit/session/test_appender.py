@@ -166,7 +166,7 @@ def test_bad_arguments(session: dl.Session) -> None:
         session.appender("tt")
     with pytest.raises(BindError, match='no column "x"'):
         session.appender("t", ["x"])
-    session.sql("CREATE TABLE r (id INTEGER, at DOUBLE DEFAULT random(), day TIMESTAMP DEFAULT now())")
+    session.sql('CREATE TABLE r (id INTEGER, "at" DOUBLE DEFAULT random(), day TIMESTAMP DEFAULT now())')
     with pytest.raises(UnsupportedFeatureError, match='"at" has a default that differs by row'):
         session.appender("r", ["id"], rows=1).append((1,))
     with session.appender("r", ["id", "at"]) as appender:

@@ -74,5 +74,5 @@ def test_a_pivot_is_described_as_duckdb_does(session: dl.Session) -> None:
     session.sql("CREATE TABLE t AS SELECT i AS a, i % 2 AS b, 'x' AS s FROM range(4) r(i)")
     described = session.sql("DESCRIBE PIVOT t ON b USING sum(a)").fetchall()
     assert [(name, kind) for name, kind, *_ in described] == [("s", "VARCHAR"), ("0", "HUGEINT"), ("1", "HUGEINT")]
-    session.sql("CREATE TABLE pivot AS SELECT 1 AS k")
-    assert [row[0] for row in session.sql("DESCRIBE pivot").fetchall()] == ["k"]
+    session.sql('CREATE TABLE "pivot" AS SELECT 1 AS k')
+    assert [row[0] for row in session.sql('DESCRIBE "pivot"').fetchall()] == ["k"]

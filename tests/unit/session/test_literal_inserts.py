@@ -127,7 +127,7 @@ def test_names_find_their_tables(tmp_path: Path) -> None:
         session.sql("CREATE TEMP TABLE own (v INTEGER)")
         session.sql("INSERT INTO own VALUES (5)")
         assert session.sql("FROM own").fetchall() == [(5,)]
-        session.sql("CREATE TABLE s (id INTEGER, at TIMESTAMP DEFAULT now(), r DOUBLE DEFAULT random())")
+        session.sql('CREATE TABLE s (id INTEGER, "at" TIMESTAMP DEFAULT now(), r DOUBLE DEFAULT random())')
         session.sql("INSERT INTO s (id) VALUES (1), (2)")
         assert session.sql("SELECT count(s.at), count(DISTINCT s.at), count(DISTINCT r) FROM s").fetchall() == [
             (2, 1, 2)

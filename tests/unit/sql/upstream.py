@@ -44,6 +44,7 @@ CHECKED = {
     "_parse_star_ops": ("30.30.0", "03b1a824fa06457b"),
     "_parse_struct_types": ("30.30.0", "d9bc9694ef9cfafa"),
     "_parse_substring": ("30.30.0", "4b4cb862d0eb75ae"),
+    "_parse_table_part": ("30.30.0", "10742a93c1ebc73c"),
     "_parse_term": ("30.30.0", "1f1a18c487cd07d7"),
     "_parse_tilde": ("30.30.0", "3984e34524f83d92"),
     "_parse_trim": ("30.30.0", "60eda1fb35b89ca8"),

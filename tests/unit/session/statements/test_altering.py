@@ -83,8 +83,33 @@ def test_a_default_is_for_rows_to_come(session: dl.Session) -> None:
     assert rows(session, "FROM t ORDER BY i") == [(1, day, 2), (2, day, 5), (3, day, None)]
 
 
+#: Defaults that DuckDB refuses, and its reason.
+_NO_DEFAULTS = {
+    "z": "column names",
+    "1 + t.z": "column names",
+    "(SELECT 1)": "subqueries",
+    "EXISTS (SELECT 1)": "subqueries",
+    "sum(1)": "aggregates",
+    "row_number() OVER ()": "window functions",
+    "no_function(1)": "no_function",
+}
+
+
+@pytest.mark.parametrize("default", _NO_DEFAULTS)
+def test_a_default_is_a_value(session: dl.Session, default: str) -> None:
+    session.sql("CREATE TABLE t (z VARCHAR)")
+    for text in (
+        f"CREATE TABLE q (z VARCHAR, d VARCHAR DEFAULT {default})",
+        f"ALTER TABLE t ADD COLUMN d VARCHAR DEFAULT {default}",
+        f"ALTER TABLE t ALTER z SET DEFAULT {default}",
+    ):
+        with pytest.raises(dl.BindError, match=_NO_DEFAULTS[default]):
+            session.sql(text)
+    assert session.sql("DESCRIBE t").fetchall() == [("z", "VARCHAR", "YES", None, "NULL", None)]
+
+
 def test_a_default_of_now_is_the_same_for_a_statement(session: dl.Session) -> None:
-    session.sql("CREATE TABLE t (i INTEGER, at TIMESTAMPTZ DEFAULT now(), u UUID DEFAULT uuid())")
+    session.sql('CREATE TABLE t (i INTEGER, "at" TIMESTAMPTZ DEFAULT now(), u UUID DEFAULT uuid())')
     session.sql("INSERT INTO t (i) VALUES (1), (2), (3)")
     assert rows(session, "SELECT count(DISTINCT t.at), count(DISTINCT u), bool_and(t.at <= now()) FROM t") == [
         (1, 3, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import duckdb
 import pytest
 
 import ducklake_lab as dl
@@ -145,3 +146,48 @@ def test_inserts_in_process_split_at_the_size_files_aim_at(tmp_path: Path) -> No
     assert files.num_rows == 4
     # nothing is left of files on the way to their place, nor of those of the statement that failed
     assert len(list((tmp_path / "data" / "main" / "t").iterdir())) == 4
+
+
+@pytest.mark.parametrize("setting", ["SET default_collation = 'NOCASE'", "PRAGMA default_collation = NOCASE"])
+def test_a_default_collation_skips_no_file_and_no_row(tmp_path: Path, setting: str) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", alias="lake") as session, duckdb.connect() as beside:
+        for text in (
+            "CREATE TABLE t AS SELECT i::INTEGER AS i, 'a' || i AS s FROM range(20) r(i)",
+            "INSERT INTO t SELECT i, 'B' || i FROM range(20) r(i)",
+            "CREATE TABLE u AS SELECT * FROM (VALUES ('A3'), ('b4')) v(s)",
+            setting,
+            "DELETE FROM t WHERE s = 'A1'",
+            "UPDATE t SET i = 100 WHERE s = 'b1'",
+        ):
+            session.sql(text)
+            beside.execute(text)
+        for query in (
+            "SELECT count(*) FROM t WHERE s = 'A2'",
+            "SELECT min(s), max(s), sum(i) FROM t",
+            "SELECT s, i FROM t JOIN u USING (s) ORDER BY s",
+            "SELECT count(*) FROM t WHERE s IN (SELECT s FROM u)",
+        ):
+            assert session.sql(query).fetchall() == beside.sql(query).fetchall()
+        session.sql("RESET default_collation")
+        assert session.sql("SELECT count(*) FROM t WHERE s = 'A2'").fetchone() == (0,)
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("SET schema = 's'", "The setting schema is not supported with a lake in use"),
+        ("SET SESSION search_path TO 'lake.s'", "The setting search_path"),
+        ("PRAGMA search_path = 'lake.s'", "The setting search_path"),
+        ("SET \"schema\" = 's'", "The setting schema"),
+        ("RESET schema", "The setting schema"),
+        ("SET preserve_identifier_case = 'f'", "preserve_identifier_case = false is not supported"),
+        ("SET preserve_identifier_case = false", "preserve_identifier_case = false is not supported"),
+    ],
+)
+def test_settings_that_lakes_do_not_follow_are_refused(tmp_path: Path, text: str, named: str) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", alias="lake") as session:
+        session.sql("CREATE SCHEMA s; SET preserve_identifier_case = true")
+        with pytest.raises(dl.UnsupportedFeatureError, match=named):
+            session.sql(text)
+        session.sql("DETACH lake; USE memory; CREATE SCHEMA s; SET schema = 's'")
+        assert session.sql("SELECT current_schema()").fetchone() == ("s",)

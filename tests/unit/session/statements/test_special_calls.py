@@ -66,3 +66,37 @@ def test_fields_of_values_are_named_as_written() -> None:
             found, expected = session.sql(query), duckdb.sql(query)
             assert found.fetchall() == expected.fetchall()
             assert list(found.columns) == expected.columns
+
+
+def test_a_row_may_begin_with_numbers_and_texts(tmp_path: Path) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", alias="lake", engine="duckdb") as session:
+        session.sql("CREATE TABLE t (r STRUCT(a INTEGER, b VARCHAR), l STRUCT(a INTEGER, b VARCHAR)[])")
+        session.sql(
+            "INSERT INTO t VALUES (ROW(1, 'x'), [ROW(2, 'y')]), (ROW(NULL, 'z')::STRUCT(a INTEGER, b VARCHAR), [])"
+        )
+        assert session.sql("FROM t").fetchall() == [
+            ({"a": 1, "b": "x"}, [{"a": 2, "b": "y"}]),
+            ({"a": None, "b": "z"}, []),
+        ]
+
+
+def test_macros_may_have_names_that_are_words_of_statements(tmp_path: Path) -> None:
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", alias="lake", engine="duckdb") as session:
+        session.sql("CREATE MACRO percent(a, b) AS a * 100 / b; CREATE MACRO rename(a) AS TABLE SELECT a AS cube")
+        assert session.sql("SELECT percent(1, 4), lake.main.percent(x.cube, 8) FROM rename(2) x").fetchall() == [
+            (25, 25)
+        ]
+        assert session.sql(
+            "WITH merge AS (SELECT 1 AS lock) SELECT lock, count(*) FROM merge GROUP BY lock"
+        ).fetchall() == [(1, 1)]
+
+
+@pytest.mark.parametrize(
+    "text", ["CREATE TABLE q (from INTEGER)", "CREATE TABLE order (a INTEGER)", "DROP TABLE group"]
+)
+def test_words_that_duckdb_reserves_take_quotes_in_definitions(tmp_path: Path, text: str) -> None:
+    reserved = "is a reserved word; as a name it takes quotes"
+    with dl.connect(f"ducklake:{tmp_path}/lake.ducklake", engine="duckdb") as session:
+        with pytest.raises(dl.SqlSyntaxError, match=reserved):
+            session.sql(text)
+        assert session.sql("SHOW TABLES").fetchall() == []

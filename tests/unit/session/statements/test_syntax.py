@@ -9,6 +9,7 @@ import pytest
 
 import ducklake_lab as dl
 from ducklake_lab.session.statements.syntax import check
+from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse
 from ducklake_lab.version import SINCE_DUCKDB_2
 
@@ -75,27 +76,51 @@ def test_reserved_words_are_names_where_they_can_be(session: dl.Session, sql: st
     assert session.sql(sql).fetchall()
 
 
-#: Positions of a name, and the words that DuckDB takes there and the parser does not.
-_POSITIONS = {
-    "SELECT {} FROM q": {"between"},
-    "SELECT {}::DATE FROM q": {"between"},
-    "SELECT {} + 1 FROM q": {"between"},
-    "SELECT q.{} FROM q": {"not", "select"},
-    "SELECT 1 {} FROM q": set[str](),
-    "SELECT 1 AS {} FROM q": {"not", "select"},
-    "SELECT 1 FROM q WHERE {} = 1": {"between", "if"},
-    "SELECT 1 FROM q ORDER BY {}": {"between"},
-    "SELECT * FROM {}": {"between", "values"},
-    "SELECT * FROM q {}": {"between", "values", "lock"},
-    "SELECT * FROM q AS {}": set[str](),
-    "SELECT {}(1) FROM q": {
-        *("asof", "cross", "full", "inner", "is", "join", "natural", "notnull", "outer", "overlaps", "positional"),
-        *("tablesample", "alter", "attach", "begin", "cache", "comment", "commit", "copy", "cube", "database"),
-        *("delete", "detach", "drop", "escape", "execute", "force", "function", "grant", "install", "load", "lock"),
-        *("macro", "ordinality", "over", "partition", "percent", "pragma", "procedure", "recursive", "rename"),
-        *("revoke", "rollback", "rollup", "rows", "schema", "session", "set", "temp", "temporary", "trigger"),
-        *("update", "use", "view", "volatile"),
-    },
+#: Positions of a name, and the words that DuckDB or the parser takes there, and the other one does not.
+_POSITIONS: dict[str, set[str]] = {
+    "SELECT {} FROM q": set(),
+    "SELECT {}::DATE FROM q": set(),
+    "SELECT {} + 1 FROM q": set(),
+    "SELECT q.{} FROM q": set(),
+    "SELECT 1 {} FROM q": set(),
+    "SELECT 1 AS {} FROM q": set(),
+    "SELECT 1 FROM q WHERE {} = 1": set(),
+    "SELECT 1 FROM q ORDER BY {}": set(),
+    "SELECT 1 FROM q GROUP BY {}": set(),
+    "SELECT * FROM {}": {"values"},
+    "SELECT * FROM q {}": {"values"},
+    "SELECT * FROM q {} WHERE a": {"values"},
+    "SELECT * FROM q AS {}": set(),
+    "SELECT 1 FROM s.{}": set(),
+    "WITH {} AS (SELECT 1) SELECT 1": {"recursive", "values"},
+    "SELECT * EXCLUDE ({}) FROM q": set(),
+    "SELECT [{} FOR {} IN l]": set(),
+    "UPDATE x SET {} = 1": set(),
+    "DELETE FROM {}": {"values"},
+    "INSERT INTO {} VALUES (1)": {"values"},
+    "INSERT INTO x ({}) VALUES (1)": set(),
+    # functions, methods, and functions of a schema
+    "SELECT {}(1) FROM q": set(),
+    "SELECT {}('a') FROM q": set(),
+    "SELECT {}() FROM q": {"extract", "substring"},
+    "SELECT {}(a, b) FROM q": set(),
+    "SELECT {}(DISTINCT a) OVER () FROM q": {"map"},
+    "SELECT s.{}('a') FROM q": {"unknown"},
+    "SELECT a.{}() FROM q": {"unknown"},
+    "SELECT 'a'.{}() FROM q": {"at"},
+    "SELECT 1 FROM {}('a')": {"only"},
+    "SELECT 1 FROM s.{}('a')": set(),
+    # definitions
+    "CREATE TABLE {} (a INTEGER)": {"values"},
+    # any, LIKE and UNIQUE are refused by name
+    "CREATE TABLE x ({} INTEGER)": {"any", "exclude", "like", "unique"},
+    "ALTER TABLE x RENAME a TO {}": set(),
+    "CREATE SCHEMA {}": {"exists", "if", "values"},
+    "DROP TABLE {}": {"values"},
+    "CREATE VIEW {} AS SELECT 1": set(),
+    "CREATE MACRO {}(a) AS 1": set(),
+    "CREATE MACRO m({}) AS 1": set(),
+    "DESCRIBE {}": {"select", "table"},
 }
 
 
@@ -105,7 +130,7 @@ _POSITIONS = {
 def test_keywords_are_names_where_duckdb_takes_them(position: str) -> None:
     differing = set()
     for (word,) in duckdb.execute("SELECT keyword_name FROM duckdb_keywords()").fetchall():
-        sql = position.format(word)
+        sql = position.replace("{}", word)
         try:
             check(parse(sql), sql)
             is_taken = True
@@ -115,7 +140,47 @@ def test_keywords_are_names_where_duckdb_takes_them(position: str) -> None:
             is_taken = False
         if is_taken != _is_parsed(sql):
             differing.add(word)
-    assert differing == _POSITIONS[position]
+    assert differing == _POSITIONS[position], differing
+
+
+#: Positions of a name, and the words that mean something else there.
+_MEANINGS: dict[str, set[str]] = {
+    "SELECT {} FROM q": {"false", "null", "true"},
+    "SELECT q.{}, 1 FROM q": set(),
+    "SELECT NOT {} FROM q GROUP BY {}, 2": {"false", "null", "true"},
+    "SELECT {} BETWEEN {} AND 2, 1 = {} FROM q": {"false", "null", "true"},
+    "SELECT CASE WHEN {} THEN {} ELSE {} END FROM q": {"false", "null", "true"},
+    "SELECT sum({}) FILTER ({}) OVER (PARTITION BY {} ORDER BY {}) FROM q": {"false", "null", "true"},
+    "SELECT {}.a, {}.a.b, {}[1] FROM q AS {}": set(),
+    "SELECT {}.* FROM {}, r AS {} ORDER BY {}": {"values"},
+    "SELECT * FROM s.{} AS x({})": set(),
+    "SELECT {}(1), {}('a', b), s.{}(1), a.{}() FROM q": {"map", "not", "unknown"},
+    "SELECT * FROM {}(1), s.{}('a')": {"operator", "unknown"},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(SINCE_DUCKDB_2, reason="2.0 has other keywords")
+@pytest.mark.parametrize("position", _MEANINGS)
+def test_keywords_mean_what_plain_names_do(position: str) -> None:
+    plain, differing = _tree(position.replace("{}", "zzq")), set()
+    for (word,) in duckdb.execute("SELECT keyword_name FROM duckdb_keywords()").fetchall():
+        sql = position.replace("{}", word)
+        if not _is_parsed(sql):
+            continue
+        try:
+            tree = _tree(sql)
+        except dl.SqlSyntaxError:
+            tree = ""
+        if tree.casefold() != plain.replace("zzq", word).casefold():
+            differing.add(word)
+    assert differing == _MEANINGS[position], differing
+
+
+def _tree(sql: str) -> str:
+    (statement,) = parse(sql)
+    assert isinstance(statement.operation, op.Query)
+    return repr(statement.operation.tree).replace(", quoted=False", "")
 
 
 def _is_parsed(sql: str) -> bool:

@@ -190,7 +190,7 @@ def test_marks_of_null_and_separators_of_thousands(session: dl.Session, tmp_path
 
 @pytest.mark.slow
 def test_append_and_replace(session: dl.Session, tmp_path: Path) -> None:
-    session.sql("CREATE TABLE t (zip VARCHAR, price DECIMAL(9,2), at TIMESTAMP DEFAULT '2020-01-01')")
+    session.sql("CREATE TABLE t (zip VARCHAR, price DECIMAL(9,2), \"at\" TIMESTAMP DEFAULT '2020-01-01')")
     path = _file(tmp_path, "t.csv", "PRICE,zip\n1.5,1234\n")
     with pytest.raises(dl.EntryExistsError, match=r"t exists; append to it"):
         session.upload(path)
