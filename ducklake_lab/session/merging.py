@@ -21,9 +21,7 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.diff.lake import LakeDiff, diff_lake, diff_open
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import CommitUnknownError, TransactionError, UnsupportedFeatureError, UsageError
-from ducklake_lab.expectations.outcomes import Outcome
-from ducklake_lab.expectations.states import SinceRows, TableRows
-from ducklake_lab.expectations.whole import WholeCheck
+from ducklake_lab.expectations.whole import check_since
 from ducklake_lab.files.deletes import restamped
 from ducklake_lab.merging.conflicts import OnConflict
 from ducklake_lab.model.entries import Snapshot
@@ -316,7 +314,8 @@ class Merging:
             self._transactions.trial(lake, is_for_looking=True) as transaction,
         ):
             found = review_branch(transaction, opened, branch, self._engine, self._remarking(lake, branch))
-            return replace(found, checks=self._checks_of(opened, branch.snapshot_id, found))
+            changed = {one.name for one in found.tables}
+            return replace(found, checks=tuple(check_since(opened, *found.states, changed, self._engine)))
 
     def agents(self) -> AgentsWork:
         """Returns the work of agents on branches of the current lake: who committed what, when, with which statement.
@@ -335,22 +334,6 @@ class Merging:
                 return change_remarks(lake, branch, act)
 
         return Remarking(change, self._transactions.notes.author)
-
-    def _checks_of(self, opened: Lake, since: int, review: Review) -> tuple[Outcome, ...]:
-        """Returns the outcomes of expectations on the rows that came on a branch; queries are left to the merge."""
-        with opened.connect() as connection:
-            before, tip = (opened.state(connection, opened.snapshot(connection, at)) for at in (since, None))
-        changed = {one.name for one in review.tables}
-        found: list[Outcome] = []
-        for table in tip.tables.expecting():
-            if tip.qualified_name(table) not in changed:
-                continue
-            rows: TableRows = TableRows(opened, tip, table)
-            if table.table_id in before.tables:
-                rows = SinceRows(opened, tip, table, before=before)
-            check = WholeCheck(rows, self._engine, lambda other: TableRows(opened, tip, other), None)
-            found += check.run()
-        return tuple(found)
 
 
 def _picked(snapshot: int | None) -> str:

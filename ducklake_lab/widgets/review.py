@@ -86,10 +86,10 @@ def markdown(review: Review) -> str:
         lines += ["### Options that differ, and are not merged", ""]
         lines += [f"- {_plain(str(one))}" for one in review.options[:_OPTIONS]] + [""]
     if review.checks:
-        lines += ["| expectation | definition | outcome |", "|---|---|---|"]
+        lines += ["| expectation | definition | outcome | first rows |", "|---|---|---|---|"]
         for one in review.checks:
-            word = "passed" if one.passed else f"{one.count:,} violations"
-            lines.append(f"| {_plain(f'{one.expectation.name} of {one.table}')} | {_plain(one.shown)} | {word} |")
+            of, first = f"{one.expectation.name} of {one.table}", _plain(one.first_text())
+            lines.append(f"| {_plain(of)} | {_plain(one.shown)} | {_plain(one.summary)} | {first} |")
         lines.append("")
     for title, diff in _parts(review):
         lines += [f"### {title}", ""]
@@ -208,8 +208,7 @@ def _checks(review: Review) -> str:
         return ""
     rows = []
     for one in review.checks:
-        word = "passed" if one.passed else f"{one.count:,} violations"
-        shown = [one.table, one.expectation.name, one.shown, word, one.first_text()]
+        shown = [one.table, one.expectation.name, one.shown, one.summary, one.first_text()]
         rows.append(f"<tr>{''.join(cell(escape(clip(text, 200)) or NONE, wrap=True) for text in shown)}</tr>")
     head = tuple(heading(name) for name in ("table", "expectation", "definition", "outcome", "first rows"))
     return "<h4>Expectations</h4>" + scroll(table(head, rows), "Expectations")
