@@ -37,7 +37,7 @@ OPERATIONS: dict[str, Callable[[dl.Session], object]] = {
 #: How requests fail, and how often: None for each one from the first that fails.
 HOWS: dict[How, int | None] = {403: None, 500: 1, 503: None, "drop": 1, "lose": 1}
 #: Most requests of one operation.
-MOST = 80
+MOST = 200
 #: Seconds that a client waits; a busy machine is no fault.
 PATIENT = 30
 
