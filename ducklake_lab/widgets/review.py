@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ducklake_lab.branches.remarks import Remark
     from ducklake_lab.branches.review import Review
     from ducklake_lab.diff.lake import LakeDiff
+    from ducklake_lab.expectations.outcomes import Outcome
     from ducklake_lab.merging.conflicts import Conflict
     from ducklake_lab.model.history import ChangeKind
 
@@ -116,9 +117,19 @@ def facts(review: Review) -> str:
     began = f"began at snapshot {review.branch.snapshot_id}"
     said = [began, f"{counted(len(review.commits), 'snapshot')} to merge", conflicts]
     if review.checks:
-        failed, of = sum(not one.passed for one in review.checks), counted(len(review.checks), "expectation")
+        expected = {(one.table, one.expectation.name) for one in review.checks}
+        failed, of = len(failures(review)), counted(len(expected), "expectation")
         said.append(f"{failed:,} of {of} failed" if failed else f"{of} passed")
     return DOT.join(said if review.verdict is None else [*said, review.verdict])
+
+
+def failures(review: Review) -> dict[tuple[str, str], list[Outcome]]:
+    """Returns the outcomes that rows violate, by table and name of their expectations."""
+    found: dict[tuple[str, str], list[Outcome]] = {}
+    for one in review.checks:
+        if not one.passed:
+            found.setdefault((one.table, one.expectation.name), []).append(one)
+    return found
 
 
 def _header(review: Review) -> str:
