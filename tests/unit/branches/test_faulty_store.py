@@ -125,7 +125,10 @@ def objects(store: FaultyStore, session: dl.Session) -> set[str]:
 @pytest.mark.parametrize("how", HOWS)
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_each_request_may_fail(lake: Callable[[], dl.Session], store: FaultyStore, operation: str, how: How) -> None:
-    """One request of an operation fails after the other, once or from there on, so that what cleans up fails too."""
+    """One request of an operation fails after the other, once or from there on, so that what cleans up fails too.
+
+    Each way takes one request in five, and all of them take each.
+    """
     run, times = OPERATIONS[operation], HOWS[how]
     session = lake()
     before = state(session)
@@ -133,7 +136,7 @@ def test_each_request_may_fail(lake: Callable[[], dl.Session], store: FaultyStor
     after, kept = state(session), len(objects(store, session))
     session.close()
     session = lake()
-    for skip in range(MOST):
+    for skip in range(list(HOWS).index(how), MOST, len(HOWS)):
         said = None
         with store.failing(*REQUESTS, how=how, times=times, skip=skip):
             try:
