@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import pytest
+from pyarrow import fs
+
+from ducklake_lab import filesystems
 from tests.object_store import ObjectStore, object_store
 
 #: What a request is for: one object in one request, or in parts that are begun, sent, ended or aborted, or the list of
@@ -16,6 +21,8 @@ from tests.object_store import ObjectStore, object_store
 Kind = Literal["PUT", "BEGIN", "PART", "END", "ABORT", "UPLOADS", "COPY", "DELETE", "LIST", "GET", "HEAD"]
 #: What is written by: all that a store may refuse of a file.
 WRITES: tuple[Kind, ...] = ("PUT", "BEGIN", "PART", "END", "COPY")
+#: All that a store may refuse.
+REQUESTS: tuple[Kind, ...] = (*WRITES, "DELETE", "LIST", "GET", "HEAD")
 #: A status that is answered; or: the connection is closed before it is done, or after, or amid the body; it takes seconds.
 How = int | Literal["drop", "lose", "cut", "hang", "slow"]
 _CODES = {403: "AccessDenied", 404: "NoSuchKey", 500: "InternalError", 503: "SlowDown"}
@@ -23,12 +30,13 @@ _CODES = {403: "AccessDenied", 404: "NoSuchKey", 500: "InternalError", 503: "Slo
 
 @dataclass
 class Fault:
-    """Fault of the store: requests of some kinds fail, as often as `times` says, or always."""
+    """Fault of the store: after the first `skip`, requests of some kinds fail, as often as `times` says, or always."""
 
     kinds: tuple[Kind, ...]
     how: How
     times: int | None = None
     seconds: float = 0.05
+    skip: int = 0
 
 
 class FaultyStore(ObjectStore):
@@ -38,11 +46,14 @@ class FaultyStore(ObjectStore):
         super().__init__()
         self.fault: Fault | None = None
         self.failed = 0
+        self._lock = threading.Lock()
 
     @contextmanager
-    def failing(self, *kinds: Kind, how: How, times: int | None = None, seconds: float = 0.05) -> Iterator[None]:
+    def failing(
+        self, *kinds: Kind, how: How, times: int | None = None, seconds: float = 0.05, skip: int = 0
+    ) -> Iterator[None]:
         """Lets requests go wrong while the block runs."""
-        self.failed, self.fault = 0, Fault(kinds, how, times, seconds)
+        self.failed, self.fault = 0, Fault(kinds, how, times, seconds, skip)
         try:
             yield
         finally:
@@ -54,10 +65,8 @@ class FaultyStore(ObjectStore):
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         fault = self.fault
-        if fault is None or kind_of(environ) not in fault.kinds or fault.times == 0:
+        if fault is None or kind_of(environ) not in fault.kinds or not self._is_due(fault):
             return super().__call__(environ, start_response)
-        fault.times = None if fault.times is None else fault.times - 1
-        self.failed += 1
         # what is sent is read in any case: the client would take a closed connection for another fault
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0)) if fault.how != "slow" else b""
         environ = environ if fault.how == "slow" else {**environ, "wsgi.input": _Body(body)}
@@ -76,6 +85,16 @@ class FaultyStore(ObjectStore):
             return []
         whole = b"".join(super().__call__(environ, start_response))
         return [whole[: len(whole) // 2]]
+
+    def _is_due(self, fault: Fault) -> bool:
+        """Return whether a request of its kinds fails, and count it."""
+        with self._lock:
+            if fault.times == 0 or fault.skip:
+                fault.skip = max(0, fault.skip - 1)
+                return False
+            fault.times = None if fault.times is None else fault.times - 1
+            self.failed += 1
+            return True
 
 
 class _Body:
@@ -110,6 +129,16 @@ def _refuse(status: int, start_response: Callable[..., Any]) -> list[bytes]:
     code = _CODES[status]
     start_response(f"{status} {code}", [("Content-Type", "application/xml")])
     return [f"<Error><Code>{code}</Code><Message>the store is told to</Message></Error>".encode()]
+
+
+def make_impatient(monkeypatch: pytest.MonkeyPatch, seconds: float = 1) -> None:
+    """Lets clients of the store wait so long, try once, and take no credentials from elsewhere."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
+        monkeypatch.delenv(name, raising=False)
+    own = filesystems._one_request()
+    quick = {**own, "retry_strategy": fs.AwsStandardS3RetryStrategy(max_attempts=1), "request_timeout": seconds}
+    monkeypatch.setattr(filesystems, "_one_request", lambda: quick)
+    filesystems._connect.cache_clear()
 
 
 @contextmanager

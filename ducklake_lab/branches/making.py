@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -139,7 +139,8 @@ def make_branch(lake: Lake, name: str, at: int | datetime | str | None = None, *
     try:
         check_shared(root.lake, lake, branch)
     except BaseException:  # a branch is there only with files that were looked at
-        _remove(root.lake, branch)
+        with suppress(DataFileError):
+            _remove(root.lake, branch)
         raise
     return branch
 
@@ -153,6 +154,7 @@ def drop_branch(lake: Lake, name: str, *, dry_run: bool = False) -> Branch:
     Raises:
         EntryNotFoundError: the lake has no such branch.
         UnsupportedFeatureError: it is the lake that the session reads, or another branch reads its files.
+        DataFileError: it is dropped, and files of it could not be deleted.
     """
     lake.check_writable()
     root = root_lake(lake)
@@ -168,7 +170,12 @@ def drop_branch(lake: Lake, name: str, *, dry_run: bool = False) -> Branch:
             return branch
         registry.remove_branch(connection, branch)
         connection.commit()
-    _remove_places(root.lake, branch)
+    try:
+        _remove_places(root.lake, branch)
+    except DataFileError as error:
+        raise DataFileError(
+            f'The branch "{branch.name}" is dropped, and files of it stay: {error} Delete its folder later.'
+        ) from None
     return branch
 
 
@@ -247,7 +254,8 @@ def fill_place(root: Lake, lake: Lake, branch: Branch, snapshot: Snapshot, *, is
     try:
         _fill(lake, location, branch, snapshot, data_path, is_newest=is_newest)
     except BaseException:
-        remove_place(root, branch.name, branch.generation)
+        with suppress(DataFileError):  # what a store keeps is removed by the next attempt
+            remove_place(root, branch.name, branch.generation)
         raise
 
 

@@ -123,8 +123,11 @@ class BranchMerge:
             )
         return _Base(theirs, base, base.snapshot.next_catalog_id, rows)
 
-    def run(self, on_conflict: OnConflict) -> None:
+    def run(self, on_conflict: OnConflict, done: str = "merged") -> None:
         """Stages what the branch changed.
+
+        Args:
+            done: what does not become of the branch, in the error of its conflicts.
 
         Raises:
             MergeConflictError: both sides changed the same, and no rule settles it; nothing is staged.
@@ -133,7 +136,7 @@ class BranchMerge:
         with ExitStack() as stack:
             merge, arrivals = self._plan(on_conflict, stack)
             if self.conflicts.total:
-                raise conflict_error(f"{self._words.start} is not merged", self.conflicts)
+                raise conflict_error(f"{self._words.start} is not {done}", self.conflicts)
             transaction = self._transaction
             merge.stage(lambda table: bring_table(transaction, self._lake, self._tip, table, self._engines))
             stage_arrivals(transaction, arrivals, self._engines)

@@ -11,7 +11,13 @@ from ducklake_lab.catalog.branches import registry
 from ducklake_lab.catalog.branches.branch import Branch
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.engine.placement import Engines
-from ducklake_lab.errors import EntryNotFoundError, SnapshotNotFoundError, UnsupportedFeatureError, did_you_mean
+from ducklake_lab.errors import (
+    EntryNotFoundError,
+    SnapshotNotFoundError,
+    UnsupportedFeatureError,
+    UsageError,
+    did_you_mean,
+)
 from ducklake_lab.merging.column_ids import ColumnIds
 from ducklake_lab.merging.conflicts import OnConflict, Rules, Unsettled
 from ducklake_lab.merging.entries import changed_entries, titles_of_schemas
@@ -74,6 +80,7 @@ class Pick:
         Raises:
             MergeConflictError: the lake changed the same, and no rule settles it; nothing is staged.
             EntryNotFoundError: the branch changed no table of a name.
+            UsageError: it changed several tables of a name.
             UnsupportedFeatureError: a row came on the branch.
         """
         chosen = self._chosen(rows)
@@ -119,7 +126,10 @@ class Pick:
             titles = [t for t in found if folded in (t.casefold(), t.rpartition(".")[2].casefold())]
             if not titles:
                 raise EntryNotFoundError(f"{self._words.start} did not change {name}.{did_you_mean(name, list(found))}")
-            chosen[titles[0]] = found[titles[0]], row_ids
+            if len(titles) > 1:
+                raise UsageError(f"Several tables are named {name}: {', '.join(titles[:5])}; give the schema too.")
+            _, others = chosen.get(titles[0], (0, ()))
+            chosen[titles[0]] = found[titles[0]], {*row_ids, *(others or ())}
         return chosen
 
     def _check_definitions(self) -> None:

@@ -7,7 +7,7 @@ next one, or a drop, removes what it left.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -20,7 +20,7 @@ from ducklake_lab.catalog.branches.root import Root, root_lake
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
 from ducklake_lab.catalog.reader import read_snapshot
-from ducklake_lab.errors import TransactionConflictError
+from ducklake_lab.errors import DataFileError, TransactionConflictError
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def rebased(lake: Lake, branch: Branch) -> Iterator[tuple[Lake, Branch]]:
         _publish(root, lake, branch, made, opened)
     except BaseException:
         opened.database.dispose()
-        with root.lake.connect(fresh=True) as connection:
+        with root.lake.connect(fresh=True) as connection, suppress(DataFileError):
             lock_for_commit(connection)
             listed = registry.read_branches(connection).get(made.name.casefold())
             if listed is None or listed.generation != made.generation:
@@ -85,7 +85,8 @@ def _publish(root: Root, lake: Lake, branch: Branch, made: Branch, opened: Lake)
         opened.database.dispose()
         registry.write_branch(connection, made)
         connection.commit()
-    with root.lake.connect(fresh=True) as connection:
+    # it is rebased: files that a store keeps now belong to the generation that the next rebase or a drop removes
+    with root.lake.connect(fresh=True) as connection, suppress(DataFileError):
         lock_for_commit(connection)
         remove_place(root.lake, branch.name, branch.generation)
 

@@ -73,8 +73,9 @@ class Review:
         total: the number of all conflicts.
         options: options that differ on both sides, which a merge leaves as they are in the lake.
         remarks: comments, approvals and requests for changes, oldest first; the newest 1,000.
-        checks: the outcomes of the expectations of these tables on the rows that came on the branch; see
-            `expectations.outcomes`.
+        states: the branch where it began or was merged last, and at its tip.
+        checks: the outcomes of the expectations of these tables on the rows that came on the branch since, and of those that
+            reference rows which went; see `expectations.outcomes`.
     """
 
     branch: Branch
@@ -87,7 +88,7 @@ class Review:
     total: int
     options: Sequence[LeftOption]
     remarks: Sequence[Remark]
-    _states: tuple[CatalogState, CatalogState] = field(repr=False)
+    states: tuple[CatalogState, CatalogState] = field(repr=False)
     _remarking: Remarking = field(repr=False)
     _local: Callable[[datetime], datetime] = field(repr=False)
     checks: tuple[Any, ...] = ()
@@ -202,7 +203,7 @@ class Review:
 
     def _keep(self, remarks: Sequence[Remark]) -> None:
         """Shows these remarks, under the names that their tables have on the branch, and in the session's time zone."""
-        _, tip = self._states
+        _, tip = self.states
         self.remarks = tuple(replace(one, table=_name_now(one, tip), time=self._local(one.time)) for one in remarks)
 
     def _place(self, table: str | None, row: int | None, column: str | None) -> tuple[str, int] | None:
@@ -224,7 +225,7 @@ class Review:
     def _table(self, name: str) -> tuple[str, Table]:
         """Return the full name and the table of a name on the branch, or of one that it dropped."""
         folded, known = name.casefold(), list[str]()
-        for state in reversed(self._states):
+        for state in reversed(self.states):
             titles = state.table_names()
             known += [*titles.values(), *(bare for _, bare in state.tables.names.values())]
             found = [i for i, title in titles.items() if title.casefold() == folded]

@@ -28,6 +28,7 @@ from ducklake_lab.scan.changes import compare
 from ducklake_lab.scan.history import lake_history
 from ducklake_lab.scan.plan import ChangePlan, ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_scan
+from ducklake_lab.scan.presence import check_present
 from ducklake_lab.scan.visible_counts import count_rows, live_rows
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ def diff_sides(before: Side, after: Side, name: str, *, key: Sequence[str] = (),
     sides = Sides(before, after, aligned, same, _returned(before, old, new) if same else frozenset())
     earlier = _plan(before, aligned.before)
     later = _plan(after, aligned.after)
+    check_present(after.lake, name, later.files)
     # files show the changes of the later of two snapshots
     backward = same and before.snapshot_id > after.snapshot_id
     change = compare(*((later, earlier) if backward else (earlier, later))) if same else ChangePlan(later, earlier, ())

@@ -25,6 +25,7 @@ from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.changed_tables import touched_tables
 from ducklake_lab.scan.counts import TableCounts, table_counts
 from ducklake_lab.scan.history import lake_history
+from ducklake_lab.scan.presence import check_table
 
 TableKind = Literal["created", "dropped", "altered", "changed"]
 _KINDS: tuple[TableKind, ...] = ("dropped", "created", "altered", "changed")
@@ -269,6 +270,7 @@ def _whole(
     state, table = (before, old) if old is not None else (after, new)
     assert table is not None  # one of the states has it
     name = state.qualified_name(table)
+    check_table(lake, state, table)
     # the catalog keeps inlined rows of a table that was dropped
     gone, come = (
         count.get(table_id, TableCounts()).rows if there is not None else 0

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ducklake_lab.engine import changes
 from ducklake_lab.engine.key_predicates import between, has_predicates, of_values
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.errors import CatalogError
 from ducklake_lab.expectations.asking import PLACE, Asking, Read
-from ducklake_lab.expectations.outcomes import FIRST_ROWS
+from ducklake_lab.expectations.outcomes import FIRST_ROWS, Outcome
 from ducklake_lab.expectations.states import TableRows
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.expectations import Expectation, Named, columns_by_id
@@ -20,7 +21,7 @@ from ducklake_lab.model.predicates import And, Predicate
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID
 from ducklake_lab.model.state import CatalogState
-from ducklake_lab.scan.plan import ScanPlan
+from ducklake_lab.scan.plan import ChangePlan, ScanPlan
 from ducklake_lab.sql.parse.expectations import stored_condition
 
 #: Most rows that came whose keys are read into memory, to look them up.
@@ -169,13 +170,66 @@ class Finder:
             )
         return target, [column for _, column in _existing(target, expectation, expectation.target_columns, target)]
 
-    def of_keys(self, rows: TableRows, expectation: Expectation, gone: Rows) -> Found:
-        """Returns the rows of a referencing table that have keys which are gone."""
-        columns = [column for _, column in self.columns(rows.table, expectation)]
-        read = Read(rows.all(columns), [f"k{i}" for i in range(len(columns))], virtual=True)
+    def orphaned(self, rows: TableRows, expectation: Expectation, parents: TableRows) -> Outcome | None:
+        """Returns a violation by rows of a table, old and new, whose referenced rows went; None where there is none.
+
+        Args:
+            rows: the referencing table.
+            parents: the referenced table, with what changed in it.
+        """
+        target, columns = self.target_of(expectation)
+        change = parents.changes(columns)
+        gone = self._gone(change, parents.all(columns), len(columns)) if change is not None else None
+        if gone is None:
+            return None
+        own = [column for _, column in self.columns(rows.table, expectation)]
+        read = Read(rows.all(own), [f"k{i}" for i in range(len(own))], virtual=True)
         joined = " AND ".join(f"n.{name} = g.{name}" for name in read.names)
         places = ", ".join(f"n.{name}" for name in PLACE.split(", "))
-        return self._counted(f"SELECT {places} FROM rows AS n JOIN gone AS g ON {joined}", read, gone=gone)
+        found = self._counted(f"SELECT {places} FROM rows AS n JOIN gone AS g ON {joined}", read, gone=gone)
+        if not found.count or found.places is None:
+            return None
+        title = self._state.qualified_name(target)
+        reason = f"rows of {title} go that they reference"
+        first = self._first_of_all(rows, found.places)
+        # no row came, which could be left out
+        refusing = replace(expectation, on="warn" if expectation.on == "warn" else "fail")
+        return Outcome(rows.title, refusing, expectation.shown(rows.table, title), found.count, first, reason)
+
+    def _gone(self, change: ChangePlan, present: ScanPlan, width: int) -> InMemory | None:
+        """Returns the keys that rows had which went, and that no row has now; None for none."""
+        names = [f"k{i}" for i in range(width)]
+        removed = changes.removed(change, None).first(width, names)
+        keys = InMemory(removed.query(f"SELECT DISTINCT {', '.join(names)} FROM rows WHERE {_present(names)}").arrow())
+        if not keys.table.num_rows:
+            return None
+        joined = " AND ".join(f"r.{name} = g.{name}" for name in names)
+        listed = ", ".join(f"g.{name}" for name in names)
+        still = self._asking.kept(
+            self._asking.rows(
+                f"SELECT DISTINCT {listed} FROM rows AS r JOIN gone AS g ON {joined}",
+                Read(present, names),
+                looks_up=True,
+                gone=keys,
+            )
+        )
+        joined = " AND ".join(f"r.{name} = s.{name}" for name in names)
+        listed = ", ".join(f"r.{name}" for name in names)
+        sql = f"SELECT {listed} FROM rows AS r LEFT JOIN still AS s ON {joined} WHERE s.k0 IS NULL"
+        gone = InMemory(keys.query(sql, still=still.here()).arrow())
+        return gone if gone.table.num_rows else None
+
+    def _first_of_all(self, rows: TableRows, places: Rows) -> pa.Table:
+        """Returns the first of some rows, whether they came or not."""
+        columns = rows.table.columns
+        names = [f"c{i}" for i in range(len(columns))]
+        found = self._asking.rows(
+            f"SELECT {', '.join(f'f.{n}' for n in names)} FROM rows AS f JOIN bad AS b ON {same_place('f', 'b')} "
+            f"ORDER BY f.{ROW_ID} LIMIT {FIRST_ROWS}",
+            Read(rows.all(columns), names, virtual=True),
+            bad=places,
+        )
+        return found.first(len(names), [column.name for column in columns]).arrow()
 
     # Parts
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ducklake_lab.duckdb.handing import texts_to_show
 from ducklake_lab.model.expectations import Expectation
+from ducklake_lab.model.units import counted
 
 #: Violating rows that an outcome shows.
 FIRST_ROWS = 5
@@ -38,6 +39,14 @@ class Outcome:
     @property
     def passed(self) -> bool:
         return self.count == 0
+
+    @property
+    def summary(self) -> str:
+        """Returns the number of violating rows in words, and why they violate it."""
+        if self.passed or self.expectation.kind == "fresh":
+            return "passed" if self.passed else "too old"
+        rows = counted(self.count, "violation")
+        return f"{rows}: {self.why}" if self.why else rows
 
     @property
     def did(self) -> str:

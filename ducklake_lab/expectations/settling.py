@@ -10,14 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ducklake_lab.duckdb.casting import differs_sql
-from ducklake_lab.engine import changes
 from ducklake_lab.engine.placement import Engines
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.engine.staging import stage_written, target_of
 from ducklake_lab.errors import EntryExistsError, ExpectationError, UnsupportedFeatureError
 from ducklake_lab.expectations.asking import Asking, Read
 from ducklake_lab.expectations.finding import Finder, Found, find_target, same_place
-from ducklake_lab.expectations.outcomes import FIRST_ROWS, Outcome
+from ducklake_lab.expectations.outcomes import Outcome
 from ducklake_lab.expectations.quarantine import set_aside
 from ducklake_lab.expectations.states import StagedTable
 from ducklake_lab.model.entries import Table
@@ -275,52 +274,9 @@ class _Settling:
         return found
 
     def _orphaned(self, table: Table, expectation: Expectation, target: Table) -> Outcome | None:
-        finder, parents = self._finder(), StagedTable.of(self._transaction, target)
         self._needs(table)
-        _, columns = finder.target_of(expectation)
-        change = parents.changes(columns)
-        if change is None:
-            return None
-        names = [f"k{i}" for i in range(len(columns))]
-        present = " AND ".join(f"{name} IS NOT NULL" for name in names)
-        removed = changes.removed(change, None).first(len(names), names)
-        keys = InMemory(removed.query(f"SELECT DISTINCT {', '.join(names)} FROM rows WHERE {present}").arrow())
-        if not keys.table.num_rows:
-            return None
-        still = self._asking.kept(
-            self._asking.rows(
-                f"SELECT DISTINCT {', '.join(f'g.{n}' for n in names)} FROM rows AS r JOIN gone AS g ON "
-                + " AND ".join(f"r.{n} = g.{n}" for n in names),
-                Read(parents.all(columns), names),
-                looks_up=True,
-                gone=keys,
-            )
-        )
-        joined = " AND ".join(f"r.{n} = s.{n}" for n in names)
-        sql = f"SELECT {', '.join(f'r.{n}' for n in names)} FROM rows AS r LEFT JOIN still AS s ON {joined} WHERE s.k0 IS NULL"
-        gone = InMemory(keys.query(sql, still=still.here()).arrow())
-        if not gone.table.num_rows:
-            return None
-        rows = StagedTable.of(self._transaction, table)
-        found = finder.of_keys(rows, expectation, gone)
-        if not found.count or found.places is None:
-            return None
-        first = self._first_of_all(rows, found.places)
-        own = replace(expectation, on="warn" if expectation.on == "warn" else "fail")
-        why = f"rows of {self._transaction.state.qualified_name(target)} go that they reference"
-        return Outcome(rows.title, own, self._shown(table, expectation), found.count, first, why)
-
-    def _first_of_all(self, rows: StagedTable, places: Rows) -> pa.Table:
-        columns = rows.table.columns
-        names = [f"c{i}" for i in range(len(columns))]
-        read = Read(rows.all(columns), names, virtual=True)
-        found = self._asking.rows(
-            f"SELECT {', '.join(f'f.{n}' for n in names)} FROM rows AS f JOIN bad AS b ON {same_place('f', 'b')} "
-            f"ORDER BY f.{ROW_ID} LIMIT {FIRST_ROWS}",
-            read,
-            bad=places,
-        )
-        return found.first(len(names), [column.name for column in columns]).arrow()
+        rows, parents = StagedTable.of(self._transaction, table), StagedTable.of(self._transaction, target)
+        return self._finder().orphaned(rows, expectation, parents)
 
 
 def check_names(transaction: Transaction) -> None:

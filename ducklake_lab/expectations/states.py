@@ -16,7 +16,7 @@ from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID, StagedData, StagedRow
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.changes import compare
 from ducklake_lab.scan.column_history import history_of
-from ducklake_lab.scan.plan import ChangePlan, InlinedRows, ScanPlan
+from ducklake_lab.scan.plan import ChangePlan, InlinedRows, ScanFile, ScanPlan
 from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -55,6 +55,10 @@ class TableRows:
         """Returns the read of the other rows; None where there are none."""
         return None
 
+    def changes(self, columns: Sequence[Column]) -> ChangePlan | None:
+        """Returns the rows that came and those that went; None where the whole table came."""
+        return None
+
     def _plan(self, columns: Sequence[Column], predicate: Predicate | None, staged: StagedData | None) -> ScanPlan:
         table = replace(self.table, columns=tuple(columns))
         with self.lake.connect() as connection:
@@ -71,7 +75,7 @@ class TableRows:
 
 @dataclass(frozen=True)
 class SinceRows(TableRows):
-    """Rows of which those came that an earlier state lacks.
+    """Rows of which those came that an earlier state lacks, by their snapshots: those of a file that was rewritten came with it.
 
     Attributes:
         before: the earlier state, which has the table.
@@ -79,26 +83,50 @@ class SinceRows(TableRows):
 
     before: CatalogState | None = None
 
-    def _earlier(self, columns: Sequence[Column], predicate: Predicate | None = None) -> ScanPlan:
+    def _earlier(self, columns: Sequence[Column]) -> ScanPlan:
         assert self.before is not None  # a check since a snapshot knows it
-        return TableRows(self.lake, self.before, self.table).all(columns, predicate)
+        return TableRows(self.lake, self.before, self.table).all(columns)
+
+    @property
+    def _since(self) -> int:
+        assert self.before is not None  # a check since a snapshot knows it
+        return self.before.snapshot.snapshot_id
 
     def came(self, columns: Sequence[Column]) -> ScanPlan:
-        return compare(self._earlier(columns), self.all(columns)).inserted
+        found = self.changes(columns).inserted
+        files = []
+        for file in found.files:
+            if not self._is_older(file):
+                files.append(file)
+            elif file.rows_from is not None or self._is_mixed(file):
+                files.append(replace(file, rows_from=self._since + 1))
+        return replace(found, files=tuple(files))
+
+    def _is_older(self, file: ScanFile) -> bool:
+        """Returns whether a file has rows of the earlier state; merges and flushes write such files anew."""
+        return file.data_file.begin_snapshot <= self._since
+
+    def _is_mixed(self, file: ScanFile) -> bool:
+        """Returns whether an older file also has rows that came; it has the snapshot of each row then."""
+        last = file.data_file.partial_max
+        return last is not None and last > self._since
+
+    def changes(self, columns: Sequence[Column]) -> ChangePlan:
+        """Returns the files and rows that only one of the states has."""
+        return compare(self._earlier(columns), self.all(columns))
 
     def beside(self, columns: Sequence[Column], predicate: Predicate | None = None) -> ScanPlan | None:
-        assert self.before is not None  # as above
-        old = {file.data_file.data_file_id: file for file in self._earlier(columns, predicate).files}
-        after = self.all(columns, predicate)
-        kept = [
-            replace(file, rows_up_to=old[file.data_file.data_file_id].rows_up_to)
-            for file in after.files
-            if file.data_file.data_file_id in old
-        ]
+        old = {file.data_file.data_file_id: file for file in self._earlier(columns).files}
+        after, kept = self.all(columns, predicate), []
+        for file in after.files:
+            earlier = old.get(file.data_file.data_file_id)
+            if earlier is not None:
+                kept.append(replace(file, rows_up_to=earlier.rows_up_to))
+            elif self._is_older(file):
+                kept.append(replace(file, rows_up_to=self._since) if self._is_mixed(file) else file)
         inlined = after.inlined
         if inlined is not None:
-            at = self.before.snapshot.snapshot_id
-            rows = inlined.rows.filter(pc.less_equal(inlined.rows.column(SNAPSHOT_ID), at))
+            rows = inlined.rows.filter(pc.less_equal(inlined.rows.column(SNAPSHOT_ID), self._since))
             inlined = InlinedRows(rows) if rows.num_rows else None
         return replace(after, files=tuple(kept), inlined=inlined)
 
@@ -167,7 +195,6 @@ class StagedTable(TableRows):
         return replace(plan, files=files, inlined=inlined)
 
     def changes(self, columns: Sequence[Column]) -> ChangePlan | None:
-        """Returns the rows that the transaction added and removed; None where it made the table."""
         if self._earlier_table is None or self.base is None:
             return None
         return compare(TableRows(self.lake, self.base, self.table).all(columns), self.all(columns))

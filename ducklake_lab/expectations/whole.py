@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from datetime import UTC, datetime
 
@@ -16,11 +16,12 @@ from ducklake_lab.expectations.asking import Asking
 from ducklake_lab.expectations.finding import Finder, RowsOf, find_target
 from ducklake_lab.expectations.outcomes import Outcome
 from ducklake_lab.expectations.settling import Answer
-from ducklake_lab.expectations.states import TableRows
+from ducklake_lab.expectations.states import SinceRows, TableRows
 from ducklake_lab.model.changes import OF_ROWS, parse_changes
 from ducklake_lab.model.entries import SnapshotInfo, Table
 from ducklake_lab.model.expectations import Expectation, expectations_of
 from ducklake_lab.model.quoting import quote_text
+from ducklake_lab.model.state import CatalogState
 
 
 class WholeCheck:
@@ -69,6 +70,41 @@ class WholeCheck:
         found = finder.find(rows, expectation)
         first = finder.first(rows, found.places) if found.places is not None else None
         return Outcome(rows.title, expectation, shown, found.count, first)
+
+
+def check_since(
+    lake: Lake, before: CatalogState, after: CatalogState, changed: Collection[str], engines: Engines | None
+) -> list[Outcome]:
+    """Returns the outcomes of the expectations of changed tables on the rows that came between two states.
+
+    Rows of other tables whose referenced rows went are an outcome of their own. Expectations with a query are left out.
+
+    Args:
+        changed: names of tables in the later state, with their schemas.
+
+    Raises:
+        CatalogError: an expectation names what was dropped, or is not readable.
+    """
+
+    def rows_of(table: Table) -> TableRows:
+        return TableRows(lake, after, table)
+
+    def since(table: Table) -> TableRows:
+        is_new = table.table_id not in before.tables
+        return rows_of(table) if is_new else SinceRows(lake, after, table, before=before)
+
+    found: list[Outcome] = []
+    with ExitStack() as stack:
+        finder = Finder(Asking(engines, stack), after, rows_of)
+        for table in after.tables.expecting():
+            if after.qualified_name(table) in changed:
+                found += WholeCheck(since(table), engines, rows_of, None).run()
+            for expectation in expectations_of(table):
+                target = find_target(after, expectation) if expectation.kind == "references" else None
+                if target is not None and after.qualified_name(target) in changed:
+                    orphaned = finder.orphaned(rows_of(table), expectation, since(target))
+                    found += [orphaned] if orphaned is not None else []
+    return found
 
 
 def too_old(lake: Lake, table: Table, snapshot_id: int, interval: str) -> str:

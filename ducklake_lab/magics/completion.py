@@ -117,7 +117,7 @@ class MagicCompleter:
             return _prefixed(found, fragment), fragment
         if command == "upload" and not positional:
             return [(path, "path") for path in _paths(fragment)], fragment
-        if command in ("switch", "drop-branch", "merge", "rebase", "review") and not positional:
+        if command in ("switch", "drop-branch", "merge", "cherry-pick", "rebase", "review") and not positional:
             session = self._session()
             branches = session.branches() if session else ()
             return _prefixed(((str(row["branch"]), "branch") for row in branches), fragment), fragment

@@ -1,4 +1,7 @@
-"""Describes a table from the catalog alone: columns, value ranges, partitions. No data file is read."""
+"""Describes a table from the catalog alone: columns, value ranges, partitions. No data file is read.
+
+Files that another catalog names too are looked for.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.statistics import counted
 from ducklake_lab.model.values import decode
 from ducklake_lab.scan.counts import TableCounts, table_counts
+from ducklake_lab.scan.presence import check_table
 from ducklake_lab.session.listings import FileListing, Listing
 
 
@@ -32,6 +36,7 @@ def describe(lake: Lake, state: CatalogState, table: Table) -> Listing:
             )
         )
     with lake.connect() as connection:
+        check_table(lake, state, table)
         counts = table_counts(lake, connection, state.snapshot.snapshot_id).get(table.table_id, TableCounts())
     note = f"{counts.rows:,} rows · {counts.bytes:,} bytes · snapshot {state.snapshot.snapshot_id}"
     if table.comment:

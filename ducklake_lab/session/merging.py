@@ -18,12 +18,10 @@ from ducklake_lab.branches.remarks import Remark
 from ducklake_lab.branches.review import Remarking, Review, review_branch
 from ducklake_lab.catalog.branches.branch import Branch
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.diff.lake import LakeDiff, diff_open
+from ducklake_lab.diff.lake import LakeDiff, diff_lake, diff_open
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import CommitUnknownError, TransactionError, UnsupportedFeatureError, UsageError
-from ducklake_lab.expectations.outcomes import Outcome
-from ducklake_lab.expectations.states import SinceRows, TableRows
-from ducklake_lab.expectations.whole import WholeCheck
+from ducklake_lab.expectations.whole import check_since
 from ducklake_lab.files.deletes import restamped
 from ducklake_lab.merging.conflicts import OnConflict
 from ducklake_lab.model.entries import Snapshot
@@ -82,7 +80,7 @@ class Merging:
             merge.note()
             return _message(branch, merge)
 
-        with self._merge_conflicts_shown(name, message):
+        with self._merge_in_view(name, message):
             return self._bring(name, work, message)
 
     def merge_preview(self, name: str, on_conflict: OnConflict = None) -> LakeDiff:
@@ -91,17 +89,14 @@ class Merging:
         Raises:
             MergeConflictError: both sides changed the same, and no rule settles it; see `review`.
         """
-        lake = self._lakes.get()
-        with (
-            self._merge_conflicts_shown(name),
-            self._lakes.statement(),
-            open_branch(lake, name) as (opened, branch),
-            self._transactions.trial(lake) as transaction,
-        ):
-            BranchMerge(transaction, opened, branch, self._engine).run(on_conflict)
-            return diff_open(lake, transaction.base, changed_sides(transaction), self._engine)
 
-    def _merge_conflicts_shown(self, name: str, message: str | None = None) -> AbstractContextManager[None]:
+        def work(transaction: Transaction, opened: Lake, branch: Branch) -> None:
+            BranchMerge(transaction, opened, branch, self._engine).run(on_conflict)
+
+        with self._merge_in_view(name):
+            return self._tried(name, work)
+
+    def _merge_in_view(self, name: str, message: str | None = None) -> AbstractContextManager[None]:
         """Let a notebook show the conflicts of a merge in a view."""
         return shown_in_view(
             self,
@@ -135,15 +130,55 @@ class Merging:
             UnsupportedFeatureError: the snapshot inserted rows, or changed definitions; nothing is changed.
             UsageError: neither a snapshot nor rows are given.
         """
-        if snapshot is None and rows is None:
-            raise UsageError("cherry_pick takes a snapshot of the branch, rows by table, or both; merge brings all.")
+        pick = self._pick_of(snapshot, rows, on_conflict)
 
         def work(transaction: Transaction, opened: Lake, branch: Branch) -> str:
-            Pick(transaction, opened, branch, self._engine, snapshot).run(rows, on_conflict)
-            what = "rows" if snapshot is None else f"snapshot {snapshot}"
-            return f"pick of {what} of branch {branch.name}"
+            pick(transaction, opened, branch)
+            return f"{_picked(snapshot)} of branch {branch.name}"
 
-        return self._bring(name, work, message)
+        with self._pick_in_view(name, snapshot, rows, message):
+            return self._bring(name, work, message)
+
+    def cherry_pick_preview(
+        self,
+        name: str,
+        snapshot: int | None = None,
+        rows: Mapping[str, Collection[int]] | None = None,
+        on_conflict: OnConflict = None,
+    ) -> LakeDiff:
+        """Returns what `cherry_pick` with these arguments would change in the current lake; commits nothing.
+
+        Raises:
+            MergeConflictError, SnapshotNotFoundError, UnsupportedFeatureError, UsageError: as of `cherry_pick`.
+        """
+        with self._pick_in_view(name, snapshot, rows):
+            return self._tried(name, self._pick_of(snapshot, rows, on_conflict))
+
+    def _pick_of(
+        self, snapshot: int | None, rows: Mapping[str, Collection[int]] | None, on_conflict: OnConflict
+    ) -> Callable[[Transaction, Lake, Branch], None]:
+        """Returns what stages a pick."""
+        if snapshot is None and rows is None:
+            raise UsageError("cherry_pick takes a snapshot of the branch, rows by table, or both; merge brings all.")
+        return lambda transaction, opened, branch: Pick(transaction, opened, branch, self._engine, snapshot).run(
+            rows, on_conflict
+        )
+
+    def _pick_in_view(
+        self,
+        name: str,
+        snapshot: int | None,
+        rows: Mapping[str, Collection[int]] | None,
+        message: str | None = None,
+    ) -> AbstractContextManager[None]:
+        """Let a notebook show the conflicts of a pick in a view."""
+        return shown_in_view(
+            self,
+            "pick",
+            f"{_picked(snapshot)} of branch {name}",
+            lambda rules: self.cherry_pick_preview(name, snapshot, rows, rules),
+            lambda rules: self.cherry_pick(name, snapshot, rows, rules, message),
+        )
 
     def _bring(
         self, name: str, work: Callable[[Transaction, Lake, Branch], str], message: str | None
@@ -169,6 +204,21 @@ class Merging:
 
         return until_committed(transactions, run, reads=True)
 
+    def _tried(self, name: str, work: Callable[[Transaction, Lake, Branch], None]) -> LakeDiff:
+        """Returns what changes of a branch would do to the current lake; commits nothing.
+
+        Args:
+            work: stages them, given the opened branch.
+        """
+        lake = self._lakes.get()
+        with (
+            self._lakes.statement(),
+            open_branch(lake, name) as (opened, branch),
+            self._transactions.trial(lake) as transaction,
+        ):
+            work(transaction, opened, branch)
+            return diff_open(lake, transaction.base, changed_sides(transaction), self._engine)
+
     def rebase(self, name: str, on_conflict: OnConflict = None) -> Branch:
         """Makes a branch begin at the newest snapshot of the current lake, with its changes on top, and returns it.
 
@@ -188,12 +238,16 @@ class Merging:
             raise TransactionError("A transaction is open, which rebases no branch; COMMIT or ROLLBACK first.")
         lake = self._lakes.get()
         lake.check_writable()
-        with open_branch(lake, name) as (opened, branch), rebased(lake, branch) as (made, rebased_branch):
+        with (
+            self._rebase_in_view(name),
+            open_branch(lake, name) as (opened, branch),
+            rebased(lake, branch) as (made, rebased_branch),
+        ):
             transaction = Transaction(made, restamp=restamped, checks=self._transactions.checks)
             try:
                 transaction.author = self._transactions.notes.author()
                 merge = BranchMerge(transaction, opened, branch, self._engine, lake)
-                merge.run(on_conflict)
+                merge.run(on_conflict, "rebased")
                 transaction.message = _message(branch, merge, "rebase")
                 self._transactions.notes.settle(transaction)
                 commit(transaction)
@@ -203,6 +257,45 @@ class Merging:
                 transaction.rollback()
                 raise
         return rebased_branch
+
+    def rebase_preview(self, name: str, on_conflict: OnConflict = None) -> LakeDiff:
+        """Returns what a branch would change on top of the current lake after `rebase` with these arguments; commits nothing.
+
+        Raises:
+            MergeConflictError, EntryNotFoundError, UnsupportedFeatureError: as of `rebase`.
+        """
+
+        def work(transaction: Transaction, opened: Lake, branch: Branch) -> None:
+            BranchMerge(transaction, opened, branch, self._engine).run(on_conflict, "rebased")
+
+        with self._rebase_in_view(name):
+            return self._tried(name, work)
+
+    def _rebase_in_view(self, name: str) -> AbstractContextManager[None]:
+        """Let a notebook show the conflicts of a rebase in a view."""
+        return shown_in_view(
+            self,
+            "rebase",
+            f"rebase of branch {name}",
+            lambda rules: self.rebase_preview(name, rules),
+            lambda rules: self.rebase(name, rules),
+            self._on_top,
+        )
+
+    def _on_top(self, branch: Branch) -> LakeDiff:
+        """Returns what a rebased branch has changed since it began."""
+        with (
+            self._lakes.working(),
+            self._lakes.statement(),
+            open_branch(self._lakes.get(), branch.name) as (opened, _),
+        ):
+            with opened.connect() as connection:
+                snapshots = [opened.snapshot(connection, at) for at in (branch.snapshot_id, None)]
+                began, tip = (opened.state(connection, snapshot) for snapshot in snapshots)
+            found = diff_lake(opened, began, tip, self._engine)
+            for one in found:
+                _ = one.diff  # read now, while the branch is open
+        return found
 
     def review(self, name: str) -> Review:
         """Returns what a branch changed, what its lake did meanwhile, the conflicts of a merge, and remarks; changes nothing.
@@ -221,7 +314,8 @@ class Merging:
             self._transactions.trial(lake, is_for_looking=True) as transaction,
         ):
             found = review_branch(transaction, opened, branch, self._engine, self._remarking(lake, branch))
-            return replace(found, checks=self._checks_of(opened, branch.snapshot_id, found))
+            changed = {one.name for one in found.tables}
+            return replace(found, checks=tuple(check_since(opened, *found.states, changed, self._engine)))
 
     def agents(self) -> AgentsWork:
         """Returns the work of agents on branches of the current lake: who committed what, when, with which statement.
@@ -241,21 +335,9 @@ class Merging:
 
         return Remarking(change, self._transactions.notes.author)
 
-    def _checks_of(self, opened: Lake, since: int, review: Review) -> tuple[Outcome, ...]:
-        """Returns the outcomes of expectations on the rows that came on a branch; queries are left to the merge."""
-        with opened.connect() as connection:
-            before, tip = (opened.state(connection, opened.snapshot(connection, at)) for at in (since, None))
-        changed = {one.name for one in review.tables}
-        found: list[Outcome] = []
-        for table in tip.tables.expecting():
-            if tip.qualified_name(table) not in changed:
-                continue
-            rows: TableRows = TableRows(opened, tip, table)
-            if table.table_id in before.tables:
-                rows = SinceRows(opened, tip, table, before=before)
-            check = WholeCheck(rows, self._engine, lambda other: TableRows(opened, tip, other), None)
-            found += check.run()
-        return tuple(found)
+
+def _picked(snapshot: int | None) -> str:
+    return f"pick of {'rows' if snapshot is None else f'snapshot {snapshot}'}"
 
 
 def _message(branch: Branch, merge: BranchMerge, what: str = "merge") -> str:

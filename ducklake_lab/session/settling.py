@@ -1,19 +1,25 @@
-"""Conflicts of a merge or a revert that a notebook shows in a view, whose buttons run it again with rules."""
+"""Conflicts that a notebook shows in a view, whose buttons run the operation again with rules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.errors import MergeConflictError, UsageError
 from ducklake_lab.hooks import hook
 
 if TYPE_CHECKING:
+    from ducklake_lab.catalog.branches.branch import Branch
     from ducklake_lab.merging.conflicts import OnConflict
     from ducklake_lab.model.entries import Snapshot
+
+#: Operations that bring changes together.
+Kind = Literal["revert", "merge", "pick", "rebase"]
+#: The snapshot that an operation made, or the rebased branch; both have a `snapshot_id`.
+Made: TypeAlias = "Snapshot | Branch"
 
 
 class _Session(Protocol):
@@ -21,7 +27,6 @@ class _Session(Protocol):
     def current_lake(self) -> Lake: ...
     @property
     def in_transaction(self) -> bool: ...
-    def diff(self, start: Any, end: Any = None) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +40,16 @@ class Settling:
         session: runs it.
         previewed: returns the diff under some rules, None for none; commits nothing.
         run: commits under some rules, or stages in the open transaction.
+        compared: returns the diff of what was made.
     """
 
-    kind: Literal["revert", "merge"]
+    kind: Kind
     title: str
     lake: Lake
     session: _Session
     previewed: Callable[[OnConflict], Any]
-    run: Callable[[OnConflict], Snapshot | None]
+    run: Callable[[OnConflict], Made | None]
+    compared: Callable[[Any], Any]
 
     def check(self) -> None:
         """Raises UsageError where another lake is in use now."""
@@ -63,34 +70,39 @@ class Settling:
         self.check()
         return str(self.previewed(rules)._repr_html_())
 
-    def apply(self, rules: OnConflict) -> tuple[Snapshot | None, bool]:
-        """Run it under some rules; return the snapshot, and whether an open transaction holds it instead."""
+    def apply(self, rules: OnConflict) -> tuple[Made | None, bool]:
+        """Run it under some rules; return what was made, and whether an open transaction holds it instead."""
         self.check()
         return self.run(rules), self.session.in_transaction
 
-    def shown(self, made: Snapshot) -> str:
-        """Return the static diff of the snapshot that was made."""
-        return str(self.session.diff(made.snapshot_id - 1, made.snapshot_id)._repr_html_())
+    def shown(self, made: Made) -> str:
+        """Return the static diff of what was made."""
+        return str(self.compared(made)._repr_html_())
 
 
 @contextmanager
 def shown_in_view(
     session: Any,
-    kind: Literal["revert", "merge"],
+    kind: Kind,
     title: str,
     preview: Callable[[OnConflict], Any],
-    run: Callable[[OnConflict], Snapshot | None],
+    run: Callable[[OnConflict], Made | None],
+    compared: Callable[[Any], Any] | None = None,
 ) -> Iterator[None]:
     """Let a notebook show the conflicts that the block ends with in a view: of an error that nobody caught, or displayed.
 
     Args:
-        kind, title, preview, run: as of `Settling`.
+        kind, title, preview, run, compared: as of `Settling`; what is made is a snapshot by default.
     """
     lake = session.current_lake
+
+    def made_by(snapshot: Snapshot) -> Any:
+        return session.diff(snapshot.snapshot_id - 1, snapshot.snapshot_id)
+
     try:
         yield
     except MergeConflictError as error:
-        error.settling = Settling(kind, title, lake, session, preview, run)
+        error.settling = Settling(kind, title, lake, session, preview, run, compared or made_by)
         _give_view(error)
         raise
 

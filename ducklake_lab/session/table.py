@@ -26,6 +26,7 @@ from ducklake_lab.model.quoting import quoted_path
 from ducklake_lab.model.reads import EntryRead
 from ducklake_lab.scan.counts import TableCounts, inlined_rows, table_counts
 from ducklake_lab.scan.history import lake_history, last_change, table_files
+from ducklake_lab.scan.presence import check_present, check_table
 from ducklake_lab.session.describe import column_stats, describe, partitions
 from ducklake_lab.session.foreign_tables import Format, check_format
 from ducklake_lab.session.functions import FeedCall
@@ -160,6 +161,7 @@ class TableHandle:
         place = self._place()
         with place.lake.connect() as connection:
             snapshot_id, table = place.state.snapshot.snapshot_id, place.table()
+            check_table(place.lake, place.state, table)
             entries, _ = table_files(place.lake, connection, place.state, table)
             inlined = inlined_rows(connection, snapshot_id, table.table_id).get(table.table_id, 0)
         return column_stats(self.name, snapshot_id, table, entries, inlined)
@@ -169,6 +171,7 @@ class TableHandle:
         place = self._place()
         table = place.table()
         plan = self._sources.scans.plan(place.lake, place.state, table)
+        check_present(place.lake, self.name, plan.files)
         quoted = quoted_path(place.lake.alias, place.state.schema_of(table).name, table.name)
         with place.lake.connect() as connection:
             counts = table_counts(place.lake, connection, place.state.snapshot.snapshot_id)

@@ -1,9 +1,9 @@
-"""Conflicts of a revert or a merge, settled one by one or many at once; nothing is committed before *Apply*."""
+"""Conflicts of a revert, merge, pick or rebase, settled one by one or many at once; nothing is committed before *Apply*."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import traitlets
@@ -15,8 +15,7 @@ from ducklake_lab.widgets.mounted import Mounted, script, styles
 
 if TYPE_CHECKING:
     from ducklake_lab.merging.conflicts import OnConflict
-    from ducklake_lab.model.entries import Snapshot
-    from ducklake_lab.session.settling import Settling
+    from ducklake_lab.session.settling import Kind, Made, Settling
 
 #: Rows of the static view.
 LIMIT = 200
@@ -24,8 +23,8 @@ _SCOPES = ("cell", "row", "column", "table", "all")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """The words of a revert, or of a merge.
+class Words:
+    """The words of an operation.
 
     Attributes:
         rules: each with what its button says, and the place of the value that it takes among the three.
@@ -33,6 +32,7 @@ class Kind:
         done: what happened, such as `Reverted`.
         taken: what became of conflicts under each rule, such as `kept`.
         nothing: no snapshot was made, in words.
+        at: the word between `done` and the snapshot.
     """
 
     rules: tuple[tuple[str, str, int], ...]
@@ -40,29 +40,36 @@ class Kind:
     done: str
     taken: tuple[str, str]
     nothing: str
+    at: str = "as"
 
 
-REVERT = Kind(
+_REVERT = Words(
     (("keep", "keep today's value", 2), ("revert", "revert to the value before", 0)),
     ("before", "then", "now"),
     "Reverted",
     ("kept", "reverted"),
     "Nothing was left to take back, so no snapshot was made.",
 )
-MERGE = Kind(
+_MERGE = Words(
     (("ours", "keep what the lake has", 1), ("theirs", "take what the branch has", 2)),
     ("base", "lake", "branch"),
     "Merged",
     ("as in the lake", "as on the branch"),
     "Nothing was left to merge, so no snapshot was made.",
 )
+WORDS: dict[Kind, Words] = {
+    "revert": _REVERT,
+    "merge": _MERGE,
+    "pick": replace(_MERGE, done="Picked", nothing="Nothing was left to pick, so no snapshot was made."),
+    "rebase": replace(_MERGE, done="Rebased", at="onto"),
+}
 
-#: Runs it with rules for all its conflicts; returns the snapshot, and whether an open transaction holds it instead.
-Run = Callable[["OnConflict"], "tuple[Snapshot | None, bool]"]
+#: Runs it with rules for all its conflicts; returns what was made, and whether an open transaction holds it instead.
+Run = Callable[["OnConflict"], "tuple[Made | None, bool]"]
 
 
 class ConflictsView(Mounted):
-    """The conflicts of a revert with the values before, then and now, or of a merge with those of both sides.
+    """The conflicts of a revert with the values before, then and now; of a merge, pick or rebase with those of both sides.
 
     Attributes:
         conflicts: those that no rule settles yet.
@@ -86,16 +93,16 @@ class ConflictsView(Mounted):
 
     def __init__(
         self,
-        kind: Kind,
+        words: Words,
         title: str,
         error: MergeConflictError,
         *,
         ask: Callable[[], MergeConflictError | None],
         run: Run,
         preview: Callable[[OnConflict], str],
-        shown: Callable[[Snapshot], str],
+        shown: Callable[[Made], str],
     ) -> None:
-        self._kind = kind
+        self._words = words
         self._ask = ask
         self._run = run
         self._preview = preview
@@ -104,7 +111,7 @@ class ConflictsView(Mounted):
         self.conflicts: Sequence[Any] = ()
         self.choices: list[str | None] = []
         heading = f"Conflicts of the {title}"
-        super().__init__(heading=heading, heads=list(kind.heads), rules=[list(rule) for rule in kind.rules])
+        super().__init__(heading=heading, heads=list(words.heads), rules=[list(rule) for rule in words.rules])
         self._take(error)
 
     def _take(self, error: MergeConflictError) -> None:
@@ -126,13 +133,13 @@ class ConflictsView(Mounted):
         """Chooses a rule for conflicts.
 
         Args:
-            rule: one of the kind's.
+            rule: one of the operation's.
             scope: `cell` for the conflict at the place alone, `row`, `column` or `table` for those beside it, or `all`.
 
         Raises:
             UsageError: there is no such rule, scope or place.
         """
-        names = [name for name, *_ in self._kind.rules]
+        names = [name for name, *_ in self._words.rules]
         if rule not in names or scope not in _SCOPES or not 0 <= place < len(self.conflicts):
             raise UsageError(f"A conflict is settled by {' or '.join(names)}, for a {', '.join(_SCOPES)}.")
         table_name, row_id, column = _place(self.conflicts[place])
@@ -175,7 +182,7 @@ class ConflictsView(Mounted):
         start = int(content["start"])
         stop = start + int(content["count"])
         shown = self.conflicts[start:stop]
-        return {}, [conflict_rows.packed(shown, self._kind.heads, self.choices[start:stop])]
+        return {}, [conflict_rows.packed(shown, self._words.heads, self.choices[start:stop])]
 
     def answer_settle(self, content: dict[str, Any]) -> None:
         """Chooses a rule; see `settle`."""
@@ -220,22 +227,22 @@ class ConflictsView(Mounted):
         self._take(error)
         raise UsageError("Commits that came since have changed the conflicts; look at those without a choice.")
 
-    def _told(self, made: Snapshot | None, *, is_staged: bool) -> str:
+    def _told(self, made: Made | None, *, is_staged: bool) -> str:
         """Returns the outcome in words."""
-        kind = self._kind
+        words = self._words
         if made is None and not is_staged:
-            return kind.nothing
-        ours = sum(rule == kind.rules[0][0] for rule in self.choices)
-        counts = f"{counted(ours, 'conflict')} {kind.taken[0]}, {count(len(self.choices) - ours)} {kind.taken[1]}"
+            return words.nothing
+        ours = sum(rule == words.rules[0][0] for rule in self.choices)
+        counts = f"{counted(ours, 'conflict')} {words.taken[0]}, {count(len(self.choices) - ours)} {words.taken[1]}"
         if made is None:
-            return f"{kind.done} in the open transaction, until COMMIT or ROLLBACK: {counts}."
-        return f"{kind.done} as snapshot {made.snapshot_id}: {counts}."
+            return f"{words.done} in the open transaction, until COMMIT or ROLLBACK: {counts}."
+        return f"{words.done} {words.at} snapshot {made.snapshot_id}: {counts}."
 
     def _ipython_display_(self) -> None:
         self._display_to_rewrite()
 
     def still(self) -> str:
-        heads = (heading("table"), heading("row", right=True), *(map(heading, ("column", *self._kind.heads, "why"))))
+        heads = (heading("table"), heading("row", right=True), *(map(heading, ("column", *self._words.heads, "why"))))
         rows = []
         for one in self.conflicts[:LIMIT]:
             name, row, column, *three, why = conflict_rows.texts(one)
@@ -243,7 +250,7 @@ class ConflictsView(Mounted):
             cells += [cell(values.NULL if text is None else escape(text)) for text in three]
             rows.append(f"<tr>{''.join(cells)}{cell(escape(why))}</tr>")
         first = f"first {count(LIMIT)} of " if self.total > LIMIT else ""
-        (ours, *_), (theirs, *_) = self._kind.rules
+        (ours, *_), (theirs, *_) = self._words.rules
         open_ = f'nothing is written; on_conflict="{ours}" or "{theirs}" settles them, also by row and column'
         said = self.outcome or open_
         foot = f'<div class="dlk-foot">{first}{counted(self.total, "conflict")} · {escape(said)}</div>'
@@ -284,9 +291,8 @@ def _of_table(name: str, own: Sequence[tuple[Any, str | None]]) -> Any:
 def of_error(error: MergeConflictError) -> ConflictsView:
     """Returns the view of the conflicts of an error that a session raised."""
     settling: Settling = error.settling
-    kind = REVERT if settling.kind == "revert" else MERGE
     return ConflictsView(
-        kind,
+        WORDS[settling.kind],
         visible(clip(settling.title, 120)),
         error,
         ask=settling.conflicts,

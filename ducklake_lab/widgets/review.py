@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ducklake_lab.branches.remarks import Remark
     from ducklake_lab.branches.review import Review
     from ducklake_lab.diff.lake import LakeDiff
+    from ducklake_lab.expectations.outcomes import Outcome
     from ducklake_lab.merging.conflicts import Conflict
     from ducklake_lab.model.history import ChangeKind
 
@@ -86,10 +87,10 @@ def markdown(review: Review) -> str:
         lines += ["### Options that differ, and are not merged", ""]
         lines += [f"- {_plain(str(one))}" for one in review.options[:_OPTIONS]] + [""]
     if review.checks:
-        lines += ["| expectation | definition | outcome |", "|---|---|---|"]
+        lines += ["| expectation | definition | outcome | first rows |", "|---|---|---|---|"]
         for one in review.checks:
-            word = "passed" if one.passed else f"{one.count:,} violations"
-            lines.append(f"| {_plain(f'{one.expectation.name} of {one.table}')} | {_plain(one.shown)} | {word} |")
+            of, first = f"{one.expectation.name} of {one.table}", _plain(one.first_text())
+            lines.append(f"| {_plain(of)} | {_plain(one.shown)} | {_plain(one.summary)} | {first} |")
         lines.append("")
     for title, diff in _parts(review):
         lines += [f"### {title}", ""]
@@ -116,9 +117,19 @@ def facts(review: Review) -> str:
     began = f"began at snapshot {review.branch.snapshot_id}"
     said = [began, f"{counted(len(review.commits), 'snapshot')} to merge", conflicts]
     if review.checks:
-        failed, of = sum(not one.passed for one in review.checks), counted(len(review.checks), "expectation")
+        expected = {(one.table, one.expectation.name) for one in review.checks}
+        failed, of = len(failures(review)), counted(len(expected), "expectation")
         said.append(f"{failed:,} of {of} failed" if failed else f"{of} passed")
     return DOT.join(said if review.verdict is None else [*said, review.verdict])
+
+
+def failures(review: Review) -> dict[tuple[str, str], list[Outcome]]:
+    """Returns the outcomes that rows violate, by table and name of their expectations."""
+    found: dict[tuple[str, str], list[Outcome]] = {}
+    for one in review.checks:
+        if not one.passed:
+            found.setdefault((one.table, one.expectation.name), []).append(one)
+    return found
 
 
 def _header(review: Review) -> str:
@@ -208,8 +219,7 @@ def _checks(review: Review) -> str:
         return ""
     rows = []
     for one in review.checks:
-        word = "passed" if one.passed else f"{one.count:,} violations"
-        shown = [one.table, one.expectation.name, one.shown, word, one.first_text()]
+        shown = [one.table, one.expectation.name, one.shown, one.summary, one.first_text()]
         rows.append(f"<tr>{''.join(cell(escape(clip(text, 200)) or NONE, wrap=True) for text in shown)}</tr>")
     head = tuple(heading(name) for name in ("table", "expectation", "definition", "outcome", "first rows"))
     return "<h4>Expectations</h4>" + scroll(table(head, rows), "Expectations")

@@ -77,7 +77,10 @@ class ReviewView(Mounted):
                 for one in review.commits[-review_view.COMMITS :]
             ],
             options=[visible(clip(str(one), 300)) for one in review.options[:_REMARKS]],
-            checks=[visible(clip(one.text(), 300)) for one in review.checks if not one.passed][:_REMARKS],
+            checks=[
+                visible(" · ".join(clip(one.text(), 300) for one in outcomes))
+                for outcomes in list(review_view.failures(review).values())[:_REMARKS]
+            ],
             **self._said(),
         )
 

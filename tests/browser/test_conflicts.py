@@ -1,4 +1,4 @@
-"""Conflicts of a revert and of a merge, settled in a notebook."""
+"""Conflicts of a revert, a merge, a pick and a rebase, settled in a notebook."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 import ducklake_lab as dl
 from tests.browser.first_paint import first_paint, settle
-from tests.browser.lab import Lab, Screenshot, close, run_all, save, serious
+from tests.browser.lab import Lab, Screenshot, close, run_all, run_cell, save, serious
 
 pytestmark = pytest.mark.sampled(3)
 
@@ -119,4 +119,49 @@ def test_conflicts_of_a_merge(lab: Lab, screenshot: Screenshot) -> None:
     expect(status).to_have_text("Merged as snapshot 4: 1 conflict as in the lake, 1 as on the branch.")
     with dl.connect(uri, alias="lake", engine="duckdb") as session:
         assert session.sql("SELECT quantity FROM stock ORDER BY item").fetchall() == [(0,), (12,), (32,), (40,), (50,)]
+    close(page)
+
+
+def test_conflicts_of_a_pick_and_a_rebase(lab: Lab, screenshot: Screenshot) -> None:
+    (lab.files / "picked").mkdir()
+    uri = f"ducklake:sqlite:{lab.files}/picked/lake.sqlite"
+    with dl.connect(uri, alias="lake", engine="duckdb") as session:
+        session.sql("CREATE TABLE stock AS SELECT 'item ' || i AS item, i * 10 AS quantity FROM range(6) r(i)")
+        session.branch("count")
+        session.sql("UPDATE stock SET quantity = 11 WHERE item = 'item 1'; DELETE FROM stock WHERE item = 'item 2'")
+        session.switch("count")
+        session.sql("UPDATE stock SET quantity = quantity + 2 WHERE item IN ('item 1', 'item 2')")
+        session.sql("UPDATE stock SET quantity = NULL WHERE item = 'item 3'")
+    lab.write(
+        "picked.ipynb",
+        [SETUP.replace("conflicts/", "picked/"), "%ducklake cherry-pick count 2", "%ducklake rebase count"],
+    )
+    page = lab.open("picked.ipynb")
+    page.set_viewport_size({"width": 1320, "height": 2000})
+    run_all(page)  # the first cell with conflicts ends it
+    views = page.locator(".dlk-cf")
+    for number, (what, count) in enumerate([("pick of snapshot 2", 2), ("rebase", 1)]):
+        if number:
+            run_cell(page, 1 + number)
+        view = views.nth(number)
+        rows = view.locator(".dlk-g-rows .dlk-g-row")
+        expect(rows).to_have_count(count)
+        expect(view.locator(".dlk-bar strong")).to_have_text(f"Conflicts of the {what} of branch count")
+        settle(page)
+        first_paint(page)
+        screenshot(page, f"conflicts-{what.partition(' ')[0]}")
+        rows.filter(has_text="changed on both sides").get_by_role("button", name="ours").click()
+        if number == 0:
+            rows.filter(has_text="deleted in the lake").get_by_role("button", name="theirs").click()
+        view.get_by_role("button", name="Apply").click()
+    status = views.get_by_role("status")
+    expect(status.nth(0)).to_have_text("Picked as snapshot 4: 1 conflict as in the lake, 1 as on the branch.")
+    expect(status.nth(1)).to_have_text("Rebased onto snapshot 4: 1 conflict as in the lake, 0 as on the branch.")
+    expect(views.nth(1)).to_contain_text("lake#count")
+    screenshot(page, "conflicts-settled-rebase")
+    assert serious(page, ".dlk-cf") == []
+    with dl.connect(f"{uri}#count", alias="lake", engine="duckdb") as session:
+        assert session.sql("SELECT quantity FROM stock ORDER BY item").fetchall() == [
+            (0,), (11,), (22,), (None,), (40,), (50,)
+        ]  # fmt: skip
     close(page)

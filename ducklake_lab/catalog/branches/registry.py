@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
@@ -10,7 +11,7 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.branches.branch import Branch, read_branch
 from ducklake_lab.catalog.branches.points import OWN, PREFIX
-from ducklake_lab.catalog.options import write_option
+from ducklake_lab.catalog.options import OptionRow, write_option
 from ducklake_lab.errors import CatalogError, EntryNotFoundError, did_you_mean
 
 #: Option of a branch's own catalog; its value lists tables with the first row id that the branch gives out: `3:100,5:7`.
@@ -91,6 +92,16 @@ def own_branch(connection: sa.Connection) -> Branch | None:
     text = connection.scalar(sa.select(m.c.value).where(m.c.scope.is_(None), m.c.key == OWN))
     name, line, rest = str(text or "").partition("\n")
     return read_branch(name, rest) if line else None
+
+
+def may_share_files(options: Sequence[OptionRow]) -> bool:
+    """Whether another catalog may name files of a lake in an object store, by the lake's options.
+
+    A branch always may: the lake alone lists the branches that began on it.
+    """
+    lines = [(key, value) for scope, _, key, value in options if scope is None]
+    listed = (read_branch(key[len(PREFIX) :], value) for key, value in lines if key.startswith(PREFIX))
+    return any(key == OWN for key, _ in lines) or any(branch is not None and branch.is_shared for branch in listed)
 
 
 def write_own(connection: sa.Connection, branch: Branch) -> None:

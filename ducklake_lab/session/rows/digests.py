@@ -14,6 +14,7 @@ from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.metadata_aggregates import digest
 from ducklake_lab.scan.plan import ScanPlan
+from ducklake_lab.scan.presence import check_present
 from ducklake_lab.session.rows.named_rows import LakeTable
 from ducklake_lab.sql.plan import QueryPlan
 from ducklake_lab.sql.planning.metadata_aggregates import ROWS
@@ -46,6 +47,9 @@ def digest_of(
     Args:
         extremes: the columns whose minimum or maximum is needed.
         counted: the columns whose values are counted.
+
+    Raises:
+        DataFileError: a file that another catalog names too is missing.
     """
     columns, values = (
         [column for name in names if (column := plan.table.column(name)) is not None] for names in (extremes, counted)
@@ -55,4 +59,7 @@ def digest_of(
         with lake.connect() as connection:
             ids = {column.column_id for column in (*columns, *values)}
             stats = read_column_stats(connection, plan.table.table_id, ids, state.snapshot.snapshot_id)
-    return digest(plan, stats, columns, values, ROWS)
+    found = digest(plan, stats, columns, values, ROWS)
+    if found is not None:
+        check_present(lake, state.qualified_name(plan.table), plan.files)
+    return found

@@ -56,6 +56,32 @@ def test_some_rows(session: dl.Session) -> None:
     assert rows(session, SOME)[2] == (3, "second")
 
 
+def test_a_table_by_two_names_and_two_tables_by_one(session: dl.Session) -> None:
+    session.cherry_pick("fix", rows={"t": [2], "main.t": [4], "MAIN.T": [2]})
+    assert rows(session, SOME)[:3] == [(1, "lake"), (2, "second"), (3, "v3")]
+    assert session.sql("SELECT count(*) FROM t WHERE i = 4").fetchall() == [(0,)]
+    session.sql("CREATE SCHEMA other; CREATE TABLE other.t AS SELECT 1 AS i, 'v' AS v")
+    session.branch("two")
+    session.switch("two")
+    session.sql("UPDATE t SET v = 'x' WHERE i = 1; UPDATE other.t SET v = 'x'")
+    session.switch(None)
+    with pytest.raises(dl.UsageError, match=r"Several tables are named t: main\.t, other\.t; give the schema"):
+        session.cherry_pick("two", rows={"t": [0]})
+    session.cherry_pick("two", rows={"other.t": [0]})
+    assert session.sql("SELECT v FROM other.t").fetchall() == [("x",)]
+
+
+def test_a_preview_changes_nothing(session: dl.Session) -> None:
+    newest = session.current_snapshot()
+    preview = session.cherry_pick_preview("fix", 5)
+    assert [repr(one) for one in preview] == ["changed main.t: 1 deleted, 0 inserted, 0 updated"]
+    with pytest.raises(dl.MergeConflictError, match="Snapshot 4 of the branch"):
+        session.cherry_pick_preview("fix", 4)
+    with pytest.raises(dl.UsageError, match="takes a snapshot of the branch"):
+        session.cherry_pick_preview("fix")
+    assert session.current_snapshot() == newest
+
+
 def test_what_is_no_change_of_a_row_of_the_lake_is_refused(session: dl.Session) -> None:
     on_branch(session, "ALTER TABLE t ADD COLUMN w INTEGER")
     newest = session.current_snapshot().snapshot_id

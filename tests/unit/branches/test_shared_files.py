@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.branches import making
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.errors import CatalogError, TransactionConflictError, UnsupportedFeatureError
+from ducklake_lab.errors import CatalogError, DataFileError, TransactionConflictError, UnsupportedFeatureError
+from ducklake_lab.scan import presence
 
 pytest.importorskip("moto.server", reason="moto[s3,server] is not installed")
 
@@ -247,3 +249,159 @@ def test_the_reference_reads_the_branch(
     expected = reference.execute("SELECT count(*), sum(i)::BIGINT, count(*) FILTER (s = 'new') FROM lake.t").fetchall()
     reference.execute("DETACH lake")
     assert rows(session, "fix") == expected
+
+
+#: What the catalog answers without reading rows.
+_FROM_METADATA: dict[str, Callable[[dl.Session], object]] = {
+    "count(*)": lambda s: s.sql("SELECT count(*) FROM t").fetchall(),
+    "count of a column": lambda s: s.sql("SELECT count(i) FROM t").fetchall(),
+    "extremes": lambda s: s.sql("SELECT min(i), max(i) FROM u").fetchall(),
+    "count at a snapshot": lambda s: s.sql("SELECT count(*) FROM t AT (VERSION => 3)").fetchall(),
+    "describe": lambda s: s.table("t").describe(),
+    "column_stats": lambda s: s.table("t").column_stats(),
+    "view": lambda s: s.table("t").view(),
+    "diff": lambda s: s.table("t").diff(2, s.current_snapshot().snapshot_id),
+}
+
+
+@pytest.mark.parametrize("name", ["fix", None])
+def test_a_file_that_another_client_deleted_is_said_at_once(
+    session: dl.Session, store: ObjectStore, name: str | None
+) -> None:
+    """Each answer of the catalog names the file, on either side, in the statement after it was deleted."""
+    session.sql("CREATE TABLE u AS SELECT i FROM range(400) r(i)")
+    session.branch("fix")
+    session.switch(name)
+    expected = {what: str(ask(session)) for what, ask in _FROM_METADATA.items()}
+    files = {table: session.sql(f"SELECT data_file FROM ducklake_list_files('lake', '{table}')") for table in "tu"}
+    first = {table: str(found.fetchall()[0][0]) for table, found in files.items()}
+    client = store.client()
+    kept = {}
+    for table, path in first.items():
+        key = path.removeprefix("s3://lake/")
+        kept[key] = client.get_object(Bucket="lake", Key=key)["Body"].read()
+        client.delete_object(Bucket="lake", Key=key)
+        for what, ask in _FROM_METADATA.items():
+            if (what == "extremes") == (table == "u"):
+                with pytest.raises(DataFileError, match=path):
+                    ask(session)
+    with pytest.raises(DataFileError, match=rf"main\.t needs the file {first['t']}, which does not exist; another"):
+        session.sql("SELECT count(*) FROM t")
+    # a lake is looked at as a whole, and other tables are read
+    assert [info.record_count for info in session.tables()] == [900, 400]
+    session.sql("CREATE TABLE v AS SELECT 1 AS i")
+    assert session.sql("SELECT count(*) FROM v").fetchall() == [(1,)]
+    for key, body in kept.items():
+        client.put_object(Bucket="lake", Key=key, Body=body)
+    for what in ("count(*)", "count of a column", "extremes", "count at a snapshot"):
+        assert str(_FROM_METADATA[what](session)) == expected[what]
+
+
+def test_a_delete_file_is_looked_for_too(session: dl.Session, store: ObjectStore) -> None:
+    session.branch("fix")
+    session.switch("fix")
+    deletes = session.sql("SELECT delete_file FROM ducklake_list_files('lake', 't') WHERE delete_file IS NOT NULL")
+    path = str(deletes.fetchall()[0][0])
+    store.client().delete_object(Bucket="lake", Key=path.removeprefix("s3://lake/"))
+    with pytest.raises(DataFileError, match=path):
+        session.sql("SELECT count(*) FROM t")
+
+
+def test_reviews_count_no_rows_of_missing_files(session: dl.Session, store: ObjectStore) -> None:
+    session.branch("fix")
+    session.switch("fix")
+    session.sql("CREATE TABLE made AS SELECT i FROM range(400) r(i)")
+    ((made,),) = session.sql("SELECT data_file FROM ducklake_list_files('lake', 'made')").fetchall()
+    session.switch(None)
+    assert session.review("fix").tables[0].summary.inserted == 400
+    store.client().delete_object(Bucket="lake", Key=made.removeprefix("s3://lake/"))
+    with pytest.raises(DataFileError, match=f"main.made needs the file {made}"):
+        session.review("fix")
+
+
+def test_only_lakes_that_share_files_ask_for_them(session: dl.Session, store: ObjectStore) -> None:
+    def requests() -> int:
+        store.requests.clear()
+        session.sql("SELECT count(*), min(i) FROM v").fetchall()
+        return sum(store.requests.values())
+
+    session.sql("CREATE TABLE v AS SELECT i FROM range(400) r(i)")
+    assert requests() == 0
+    session.branch("copied", copy=True)
+    assert requests() == 0
+    session.branch("fix")
+    assert requests() == 1
+    session.switch("fix")
+    assert requests() == 1
+    session.switch(None)
+    session.drop_branch("fix")
+    assert requests() == 0
+
+
+def test_many_files_are_looked_for_once_a_minute(
+    session: dl.Session, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 6_000.0
+    monkeypatch.setattr(presence, "_FEW", 2)
+    monkeypatch.setattr(presence, "monotonic", lambda: now)
+    session.branch("fix")
+
+    def requests() -> Counter[str]:
+        store.requests.clear()
+        session.sql("SELECT count(*) FROM t").fetchall()
+        return +store.requests
+
+    assert requests() == {"HEAD": 4}
+    assert requests() == {}
+    session.sql("INSERT INTO t SELECT i, 'x' FROM range(2000, 2400) r(i)")
+    assert requests() == {"HEAD": 5}
+    now += 60
+    assert requests() == {"HEAD": 5}
+    # a failure is not kept
+    path = str(session.sql("SELECT data_file FROM ducklake_list_files('lake', 't')").fetchall()[0][0])
+    store.client().delete_object(Bucket="lake", Key=path.removeprefix("s3://lake/"))
+    now += 60
+    for _ in range(2):
+        with pytest.raises(DataFileError, match=path):
+            session.sql("SELECT count(*) FROM t")
+
+
+def test_files_of_partitions_are_listed_by_their_table(
+    session: dl.Session, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ducklake_lab.storage._FEW", 4)
+    session.sql("CREATE TABLE p (k INTEGER, s VARCHAR); ALTER TABLE p SET PARTITIONED BY (k)")
+    session.sql("INSERT INTO p SELECT i % 8, 's' || i FROM range(80) r(i)")
+    session.branch("fix")
+    session.switch("fix")
+    session.sql("INSERT INTO p VALUES (1, 'own')")
+    store.requests.clear()
+    assert session.sql("SELECT count(*) FROM p").fetchall() == [(81,)]
+    assert dict(store.requests) == {"LIST": 1, "HEAD": 1}
+
+
+def test_the_reference_deletes_files_of_the_other_side(
+    session: dl.Session, store: ObjectStore, tmp_path: Path, reference: duckdb.DuckDBPyConnection, catalog: str
+) -> None:
+    """Its cleanup of the branch deletes files that the lake reads, whose next answer says it."""
+    if catalog != "duckdb":
+        pytest.skip("its catalog is a file here")
+    reference.execute(f"LOAD '{extension('httpfs')}'")
+    reference.execute(
+        "CREATE SECRET (TYPE s3, KEY_ID 'k', SECRET 's', REGION 'us-east-1', USE_SSL false, URL_STYLE 'path', "
+        f"ENDPOINT '{store.endpoint.removeprefix('http://')}', SCOPE 's3://lake')"
+    )
+    session.branch("fix")
+    session.switch("fix")
+    path = session.current_lake.location.path
+    session.switch(None)
+    count = "SELECT count(*) FROM t"
+    assert session.sql(count).fetchall() == [(900,)]
+    before = keys(store, session)
+    reference.execute(f"ATTACH 'ducklake:{path}' AS lake; DROP TABLE lake.t")
+    reference.execute("CALL ducklake_expire_snapshots('lake', older_than => now() + INTERVAL 1 DAY)")
+    reference.execute("CALL ducklake_cleanup_old_files('lake', cleanup_all => true); DETACH lake")
+    assert keys(store, session) < before
+    for query in (count, "SELECT sum(i) FROM t"):
+        with pytest.raises(DataFileError, match="s3://lake/"):
+            session.sql(query).fetchall()

@@ -10,6 +10,7 @@ import pytest
 
 import ducklake_lab as dl
 from ducklake_lab.catalog.attachments import table_tags
+from ducklake_lab.widgets.review_view import ReviewView
 
 
 @pytest.fixture
@@ -56,6 +57,79 @@ def test_a_branch_has_them_and_a_merge_brings_changes(session: dl.Session):
     for bad in ("INSERT INTO own VALUES (9)", "INSERT INTO child VALUES (9)", "DELETE FROM child"):
         with pytest.raises(dl.ExpectationError, match="up"):
             session.sql(bad)
+
+
+@pytest.fixture
+def violated(session: dl.Session) -> dl.Session:
+    """A branch whose rows violate each kind of expectation, beside rows of the lake that violated them before."""
+    session.sql("CREATE TABLE c (id INTEGER, k INTEGER, v INTEGER, s VARCHAR)")
+    session.sql("INSERT INTO c VALUES (0, 1, -7, 'old <b>'), (0, 1, -8, NULL), (1, 2, 5, 'fine')")
+    session.sql("""
+        ALTER TABLE c EXPECT up (k) REFERENCES p(k) ON VIOLATION warn; ALTER TABLE c EXPECT positive CHECK (v > 0) ON VIOLATION warn;
+        ALTER TABLE c EXPECT named NOT NULL (s) ON VIOLATION warn; ALTER TABLE c EXPECT once UNIQUE (id) ON VIOLATION warn;
+        ALTER TABLE c EXPECT small CHECK (v < 100) ON VIOLATION warn
+    """)
+    session.branch("fix")
+    session.switch("fix")
+    session.sql("INSERT INTO c SELECT i, i, -i, '<i>' || i FROM range(1, 9) r(i)")
+    session.sql("UPDATE c SET s = NULL WHERE id = 8; DELETE FROM p WHERE k = 2")
+    session.switch(None)
+    return session
+
+
+#: Violations by rows that came: k of 3 to 8 is no row of p, nor is the 2 that was deleted; id 1 was there.
+_VIOLATIONS = {"named": 1, "once": 1, "positive": 8, "small": 0, "up": 7}
+
+
+def test_a_review_lists_what_rows_of_the_branch_violate(violated: dl.Session):
+    review = violated.review("fix")
+    came = {one.expectation.name: one for one in review.checks if not one.why}
+    assert {name: one.count for name, one in came.items()} == _VIOLATIONS
+    rows = {name: one.rows.to_pylist() for name, one in came.items() if one.rows is not None}
+    assert rows["named"] == [{"id": 8, "k": 8, "v": -8, "s": None}]
+    assert [row["id"] for row in rows["positive"]] == [1, 2, 3, 4, 5] and [row["id"] for row in rows["once"]] == [1]
+    # rows that were there before lose the row that they reference
+    (orphaned,) = (one for one in review.checks if one.why)
+    assert (orphaned.expectation.name, orphaned.count) == ("up", 2)
+    assert orphaned.why == "rows of main.p go that they reference"
+    assert orphaned.rows is not None and [row["id"] for row in orphaned.rows.to_pylist()] == [1, 2]
+    listed = {(one["expectation"], one["violations"]) for one in review.to_dict()["checks"]}
+    assert listed == {*_VIOLATIONS.items(), ("up", 2)}
+    assert "4 of 5 expectations failed" in review.to_html()
+
+
+def test_a_review_shows_what_rows_of_the_branch_violate(violated: dl.Session):
+    review = violated.review("fix")
+    html, text = review.to_html(), review.to_markdown()
+    for shown in ("8 violations", "1 violation<", "2 violations: rows of main.p go that they reference", "passed"):
+        assert shown in html
+    assert "(id = 8, k = 8, v = -8, s = NULL)" in html and "s = &lt;i&gt;1" in html and "<i>" not in html
+    for count in ("| 8 violations |", "| 1 violation |", "| passed |"):
+        assert count in text
+    assert text.count("id = 8, k = 8") == 1
+    view = ReviewView(review)
+    assert [line.partition(" of main.c")[0] for line in view.checks] == [
+        "1 row violates named", "1 row violates once", "8 rows violate positive", "7 rows violate up",
+    ]  # fmt: skip
+
+
+def test_maintenance_of_a_branch_brings_no_rows(violated: dl.Session):
+    expected = [(one.expectation.name, one.count) for one in violated.review("fix").checks]
+    violated.switch("fix")
+    violated.sql("CALL lake.flush_inlined_data(); CALL lake.merge_adjacent_files()")
+    violated.switch(None)
+    assert [(one.expectation.name, one.count) for one in violated.review("fix").checks] == expected
+
+
+def test_merged_rows_are_checked_no_more(violated: dl.Session):
+    violated.sql("ALTER TABLE c DROP EXPECTATION up")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dl.ExpectationWarning)
+        violated.merge("fix", on_conflict="ours")
+    violated.switch("fix")
+    violated.sql("CREATE TABLE other AS SELECT 1 AS i")
+    violated.switch(None)
+    assert violated.review("fix").checks == ()
 
 
 def test_a_merge_is_checked_by_the_expectations_of_the_lake(session: dl.Session):

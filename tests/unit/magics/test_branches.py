@@ -1,4 +1,4 @@
-"""The subcommands that review, merge and rebase branches."""
+"""The subcommands that review, merge, pick from and rebase branches."""
 
 from __future__ import annotations
 
@@ -57,6 +57,35 @@ def test_a_branch_is_reviewed_and_merged(run: Run, tmp_path: Path, capsys: pytes
     assert "begins there now" in repr(run("%ducklake rebase fix"))
     rows = run("%%ducklake\nSELECT v FROM t WHERE i IN (1, 2) ORDER BY i")
     assert [row[0] for row in rows.fetchall()] == ["lake", "branch"]
+
+
+def test_conflicts_of_each_are_shown_once(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    for command, title in (
+        ("merge fix", "merge of branch fix"),
+        ("rebase fix", "rebase of branch fix"),
+        ("cherry-pick fix 3", "pick of snapshot 3 of branch fix"),
+        ("cherry-pick fix --rows t=1,2", "pick of rows of branch fix"),
+    ):
+        for preview in ("", " --preview"):
+            with pytest.raises(MergeConflictError) as error:
+                run(f"%ducklake {command}{preview}")
+            error.value._render_traceback_()  # type: ignore[attr-defined]
+            assert capsys.readouterr().out.count(f"Conflicts of the {title}: 1 conflict") == 1
+
+
+def test_changes_are_picked(run: Run) -> None:
+    assert [repr(one) for one in run("%ducklake cherry-pick fix 3 --preview --on-conflict theirs")] == [
+        "changed main.t: 0 deleted, 0 inserted, 2 updated"
+    ]
+    assert "picked" in repr(run("%ducklake cherry-pick fix --rows main.t=2 -m 'only one'"))
+    rows = "%%ducklake\nSELECT v FROM t WHERE i IN (1, 2) ORDER BY i"
+    assert run(rows).fetchall() == [("lake",), ("branch",)]
+    assert "no snapshot was made" in repr(run("%ducklake cherry-pick fix --rows t=2"))
+    preview = run("%ducklake rebase fix --preview --on-conflict theirs")
+    assert [repr(one) for one in preview] == ["changed main.t: 0 deleted, 0 inserted, 1 updated"]
+    for wrong in ("t", "=1", "t=", "t=1,x", "t=-1"):
+        with pytest.raises(UsageError, match="row ids with commas"):
+            run(f"%ducklake cherry-pick fix --rows {wrong}")
 
 
 def test_merge_is_also_a_statement(run: Run) -> None:

@@ -19,7 +19,7 @@ from ducklake_lab.storage import Storage
 
 pytest.importorskip("moto.server", reason="moto[s3,server] is not installed")
 
-from tests.faulty_store import WRITES, FaultyStore, How, Kind, faulty_store
+from tests.faulty_store import WRITES, FaultyStore, How, Kind, faulty_store, make_impatient
 
 pytestmark = [pytest.mark.slow, pytest.mark.sampled(4)]
 SECRET = "t0p-s3cret"
@@ -82,12 +82,7 @@ def server() -> Iterator[FaultyStore]:
 @pytest.fixture
 def store(server: FaultyStore, monkeypatch: pytest.MonkeyPatch) -> Iterator[FaultyStore]:
     """The server, to clients that are impatient and try once."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_ENDPOINT_URL"):
-        monkeypatch.delenv(name, raising=False)
-    own = filesystems._one_request()
-    quick = {**own, "retry_strategy": fs.AwsStandardS3RetryStrategy(max_attempts=1), "request_timeout": 1}
-    monkeypatch.setattr(filesystems, "_one_request", lambda: quick)
-    filesystems._connect.cache_clear()
+    make_impatient(monkeypatch)
     yield server
     filesystems._connect.cache_clear()
 

@@ -1,4 +1,4 @@
-"""Conflicts of a revert in a view: rules for each, many and all, and what they do."""
+"""Conflicts of reverts, merges, picks and rebases in a view: rules for each, many and all, and what they do."""
 
 from __future__ import annotations
 
@@ -207,6 +207,110 @@ def test_conflicts_of_a_merge_are_settled(session: dl.Session) -> None:
     assert session.sql("SELECT v FROM t WHERE i IN (3, 4) ORDER BY i").fetchall() == [("lake",), ("branch",)]
     with pytest.raises(dl.UsageError, match="ours or theirs"):
         view.settle("keep", "all")
+
+
+@pytest.fixture
+def branched(session: dl.Session) -> dl.Session:
+    """Rows 3 and 4 have other values on both sides, row 0 has been updated on the branch and deleted in the lake."""
+    session.branch("fix")
+    session.switch("fix")
+    session.sql("UPDATE t SET v = 'branch' WHERE i IN (0, 3, 4)")
+    session.sql("UPDATE t SET w = 50 WHERE i = 1; INSERT INTO t VALUES (9, 'new', 9)")
+    session.switch(None)
+    session.sql("UPDATE t SET v = 'lake' WHERE i IN (3, 4); DELETE FROM t WHERE i = 0")
+    return session
+
+
+def test_conflicts_of_a_rebase_are_settled(branched: dl.Session) -> None:
+    session, newest = branched, branched.current_snapshot().snapshot_id
+    with pytest.raises(dl.MergeConflictError, match='The branch "fix" is not rebased: 3 conflicts') as error:
+        session.rebase("fix")
+    with pytest.raises(dl.MergeConflictError) as previewed:
+        session.rebase_preview("fix")
+    assert (str(previewed.value), previewed.value.conflicts) == (str(error.value), error.value.conflicts)
+    view = of_error(error.value)
+    assert (view.heading, view.heads) == ("Conflicts of the rebase of branch fix", ["base", "lake", "branch"])
+    view.settle("theirs", "all")
+    view.settle("ours", "cell", place(view, 4, "v"))
+    assert "not committed" in view.answer_preview({})["html"]
+    assert session.branches()[0]["snapshot"] == 6
+    shown = view.answer_apply({})["html"]
+    assert view.outcome == f"Rebased onto snapshot {newest}: 1 conflict as in the lake, 2 as on the branch."
+    # the diff of the branch, not of a snapshot of the lake
+    assert "lake#fix" in shown and f"{newest} → {newest + 1}" in shown
+    assert (session.current_snapshot().snapshot_id, session.branches()[0]["snapshot"]) == (newest, newest)
+    assert table(session) == [(1, None, -1), (3, "lake", -1), (4, "lake", 4)]
+    session.switch("fix")
+    assert table(session) == [(0, "branch", 100), (1, None, 50), (3, "branch", -1), (4, "lake", 4), (9, "new", 9)]
+
+
+def test_conflicts_of_a_pick_are_settled(branched: dl.Session) -> None:
+    session, newest = branched, branched.current_snapshot().snapshot_id
+    with pytest.raises(
+        dl.MergeConflictError, match='Snapshot 7 of the branch "fix" is not picked: 3 conflicts'
+    ) as error:
+        session.cherry_pick("fix", 7, message="one of them")
+    view = of_error(error.value)
+    assert view.heading == "Conflicts of the pick of snapshot 7 of branch fix"
+    view.settle("ours", "all")
+    view.settle("theirs", "cell", place(view, 3, "v"))
+    assert "branch" in view.answer_preview({})["html"] and session.current_snapshot().snapshot_id == newest
+    shown = view.answer_apply({})["html"]
+    assert view.outcome == f"Picked as snapshot {newest + 1}: 2 conflicts as in the lake, 1 as on the branch."
+    assert f"{newest} → {newest + 1}" in shown
+    assert session.snapshots()[-1].info.commit_message == "one of them"
+    assert table(session) == [(1, None, -1), (3, "branch", -1), (4, "lake", 4)]
+
+
+def test_a_pick_of_rows_stays_one(branched: dl.Session) -> None:
+    session = branched
+    with pytest.raises(dl.MergeConflictError) as error:
+        session.cherry_pick("fix", rows={"t": [4, 1]})
+    view = of_error(error.value)
+    assert (view.heading, view.total) == ("Conflicts of the pick of rows of branch fix", 1)
+    view.settle("ours", "all")
+    session.sql("UPDATE t SET w = -50 WHERE i = 1")
+    with pytest.raises(dl.UsageError, match="have changed the conflicts"):
+        view.answer_apply({})
+    view.settle("theirs", "cell", place(view, 1, "w"))
+    view.answer_apply({})
+    assert table(session) == [(1, None, 50), (3, "lake", -1), (4, "lake", 4)]
+
+
+def test_a_pick_in_a_transaction_is_staged_and_a_rebase_is_refused(branched: dl.Session) -> None:
+    session, before = branched, table(branched)
+    with pytest.raises(dl.MergeConflictError) as error:
+        session.rebase("fix")
+    rebase = of_error(error.value)
+    rebase.settle("ours", "all")
+    session.sql("BEGIN")
+    with pytest.raises(dl.MergeConflictError) as error:
+        session.cherry_pick("fix", 7)
+    view = of_error(error.value)
+    view.settle("theirs", "all")
+    with pytest.raises(dl.TransactionError, match="rebases no branch"):
+        rebase.answer_apply({})
+    assert view.answer_apply({}) == {"html": ""}
+    assert view.outcome.startswith("Picked in the open transaction, until COMMIT or ROLLBACK")
+    session.sql("ROLLBACK")
+    assert table(session) == before
+    rebase.answer_apply({})
+    assert rebase.state == "settled"
+
+
+def test_a_rebase_with_nothing_left_says_so(session: dl.Session) -> None:
+    session.branch("fix")
+    session.switch("fix")
+    session.sql("UPDATE t SET v = 'branch' WHERE i = 3")
+    session.switch(None)
+    session.sql("UPDATE t SET v = 'lake' WHERE i = 3")
+    newest = session.current_snapshot().snapshot_id
+    with pytest.raises(dl.MergeConflictError) as error:
+        session.rebase("fix")
+    view = of_error(error.value)
+    view.settle("ours", "all")
+    assert "1 unchanged" in view.answer_apply({})["html"]
+    assert view.outcome == f"Rebased onto snapshot {newest}: 1 conflict as in the lake, 0 as on the branch."
 
 
 def test_an_error_of_python_shows_its_conflicts(session: dl.Session, capsys: pytest.CaptureFixture[str]) -> None:
