@@ -118,6 +118,10 @@ def _boxes(name: str, columns: Sequence[str], rows: Sequence[Row]) -> tuple[list
     found: dict[tuple[Side, str], _Box] = {("", name): _Box("", name)}
     numbers = iter(range(1 << 30))
     chosen = found["", name]
+    if len(columns) > _COLUMNS:
+        # those with edges are shown first
+        used = {row[f"{end}_column"] for row in rows for end in ("source", "target") if row[end] == name}
+        columns = sorted(columns, key=lambda column: column not in used)
     chosen.columns = {None: next(numbers), **{column: next(numbers) for column in columns}}
     edges: dict[tuple[object, ...], _Edge] = {}
     more = 0
@@ -175,13 +179,10 @@ def _place(boxes: Sequence[_Box]) -> tuple[float, float]:
 
 
 def _box(box: _Box) -> str:
-    accent = "" if box.side else ' stroke="#4f7fd6" stroke-width="2"'
+    outline = 'stroke="currentColor" stroke-opacity=".4"' if box.side else 'stroke="#4f7fd6" stroke-width="2"'
     parts = [
         f'<rect x="{box.x:.0f}" y="{box.y:.0f}" width="{_WIDTH}" height="{box.height}" rx="4" fill="currentColor" '
-        f'fill-opacity=".03" stroke="currentColor" stroke-opacity=".4"{accent}/>'
-        if box.side
-        else f'<rect x="{box.x:.0f}" y="{box.y:.0f}" width="{_WIDTH}" height="{box.height}" rx="4" fill="currentColor" '
-        f'fill-opacity=".05"{accent}/>',
+        f'fill-opacity=".04" {outline}/>',
         f'<text x="{box.x + 8:.0f}" y="{box.y + 17:.0f}" font-weight="600">{escape(clip(box.name, _NAME))}'
         f"<title>{escape(clip(box.name, _LONG))}</title></text>",
     ]
@@ -190,7 +191,7 @@ def _box(box: _Box) -> str:
         label = f"{clip(box.name, _LONG)}.{clip(column, _LONG)}"
         parts.append(
             f'<g data-column="{box.columns[column]}" data-name="{escape(label)}">'
-            f'<rect x="{box.x + 1:.0f}" y="{y:.0f}" width="{_WIDTH - 2}" height="{_LINE - 1}" fill="currentColor" fill-opacity=".0"/>'
+            f'<rect x="{box.x + 1:.0f}" y="{y:.0f}" width="{_WIDTH - 2}" height="{_LINE - 1}" fill="currentColor" fill-opacity="0"/>'
             f'<text x="{box.x + 16:.0f}" y="{y + 14:.0f}">{escape(clip(column, _NAME))}</text><title>{escape(label)}</title></g>'
         )
     if len(box.columns) - (None in box.columns) > len(box.shown):
