@@ -33,11 +33,12 @@ STYLE = """
 .dlk .dlk-ln .dlk-scroll{max-height:520px;border-bottom:0}
 .dlk .dlk-ln path{fill:none;opacity:.85}
 .dlk .dlk-ln .dlk-ln-key svg{display:inline-block;vertical-align:middle;margin:0 5px 0 14px}
-.dlk .dlk-ln [tabindex]{cursor:pointer}
-.dlk .dlk-ln [tabindex]:hover rect,.dlk .dlk-ln [tabindex]:focus-visible rect{fill-opacity:.16}
-.dlk .dlk-ln [tabindex]:focus-visible{outline:none}
-.dlk .dlk-ln [tabindex]:focus-visible rect{stroke:#4f7fd6;stroke-width:2}
-.dlk .dlk-ln [aria-pressed=true] rect{fill:#4f7fd6;fill-opacity:.3}
+.dlk .dlk-ln .dlk-ln-key span:first-child svg{margin-left:0}
+.dlk .dlk-ln g[tabindex]{cursor:pointer}
+.dlk .dlk-ln g[tabindex]:hover rect{fill-opacity:.12}
+.dlk .dlk-ln g[tabindex]:focus-visible{outline:none}
+.dlk .dlk-ln g[tabindex]:focus-visible rect{stroke:#4f7fd6;stroke-width:2}
+.dlk .dlk-ln g[aria-pressed=true] rect{fill:#4f7fd6;fill-opacity:.3}
 .dlk .dlk-ln .dlk-ln-chosen path:not(.dlk-ln-on){opacity:.1}
 .dlk .dlk-ln .dlk-ln-chosen path.dlk-ln-on{opacity:1;stroke-width:2.4}
 """
