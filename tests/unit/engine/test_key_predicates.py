@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -39,7 +40,7 @@ def test_every_key_is_in_an_interval(starts: list[int], step: int):
     intervals, keys = _of(sorted(numbers), pa.int64())
     assert len(intervals) <= 16
     assert all(low <= high for low, high in intervals)  # type: ignore[operator]
-    assert all(high < low for (_, high), (low, _) in zip(intervals, intervals[1:], strict=False))  # type: ignore[operator]
+    assert all(high < low for (_, high), (low, _) in pairwise(intervals))  # type: ignore[operator]
     assert {key for key in keys if not any(low <= key <= high for low, high in intervals)} == set()  # type: ignore[operator]
     assert {end for interval in intervals for end in interval} <= set(keys)
 
