@@ -40,7 +40,7 @@ def appends(session: dl.Session, count: int, rounds: int) -> Comparison:
 def lookups(session: dl.Session, count: int, few: int, rounds: int) -> Iterator[tuple[str, float, float]]:
     """Yield the seconds, and those of CPU, of appends of a few rows to a large table with UNIQUE.
 
-    New keys are after all others, so but for ten of them, and anywhere.
+    New keys are after all others, or so with ten of them late, or anywhere.
     """
     session.sql(f"CREATE TABLE large ({_COLUMNS}); CREATE TABLE alone ({_COLUMNS})")
     for first in range(0, count, _STEP):
