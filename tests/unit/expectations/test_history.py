@@ -37,8 +37,13 @@ _CHANGE = st.one_of(
 
 
 @pytest.fixture
-def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session]:
-    with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as made:
+def uri(lake_uri: Callable[..., str]) -> str:
+    return lake_uri()
+
+
+@pytest.fixture
+def session(uri: str, tmp_path: Path) -> Iterator[dl.Session]:
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as made:
         made.sql("CREATE TABLE t (k INTEGER, v INTEGER); INSERT INTO t VALUES (1, 1), (1, -1)")
         made.sql("ALTER TABLE t EXPECT positive CHECK (v > 0) ON VIOLATION warn")
         yield made
@@ -90,7 +95,7 @@ def test_the_counts_are_those_of_plain_sql(changes: list[str]):
             assert _drawn(result._repr_html_()) == wanted
 
 
-def test_what_is_kept_and_what_is_not(session: dl.Session, lake_uri: Callable[..., str]):
+def test_what_is_kept_and_what_is_not(session: dl.Session):
     at = session.current_snapshot().snapshot_id
     assert "Violations over time" not in session.check("t")._repr_html_()  # a first check has no past
     session.check()
@@ -115,12 +120,12 @@ def test_what_is_kept_and_what_is_not(session: dl.Session, lake_uri: Callable[..
     assert [row[2] for row in _series(session)] == [1, 1, 0]
 
 
-def test_a_lake_that_may_only_be_read_is_checked(session: dl.Session, lake_uri: Callable[..., str], tmp_path: Path):
+def test_a_lake_that_may_only_be_read_is_checked(session: dl.Session, uri: str):
     session.check("t")
     before = _series(session)
     session.close()
     with dl.Session(engine="duckdb") as reader:
-        reader.attach(lake_uri(), alias="lake", read_only=True)
+        reader.attach(uri, alias="lake", read_only=True)
         assert reader.check("t").fetchall()[0][5] == 1
         assert _series(reader) == before
 
