@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ducklake_lab.model.moments import Moment, MomentKind
-from ducklake_lab.model.predicates import And, ColumnPath, Comparison, InList, Predicate
+from ducklake_lab.model.predicates import And, ColumnPath, Comparison, InList, Or, Predicate
 from ducklake_lab.model.types import INTEGERS, DataType
 
-#: Most values of a key that a predicate lists; above it, only the minimum and maximum are used.
+#: Most values of a key that a predicate lists; above it, intervals of values are used.
 MAX_VALUES = 1000
+#: Most intervals, and the share of all values from which on a gap between two of them is left out.
+_INTERVALS, _WIDE = 16, 1 / 64
 _BOUNDED = frozenset(("varchar", "date", "timestamp", "boolean"))
 
 
@@ -22,7 +25,26 @@ def of_values(column: ColumnPath, distinct: pa.ChunkedArray) -> Predicate:
     """Returns the predicate of a column that has one of some values, which are distinct and in DuckDB's order."""
     if len(distinct) <= MAX_VALUES:
         return InList(column, tuple(values(distinct)))
-    return between(column, distinct.take(pa.array([0, len(distinct) - 1])))
+    starts = [0, *_after_gaps(distinct)]
+    ends = [*(start - 1 for start in starts[1:]), len(distinct) - 1]
+    intervals = [
+        between(column, distinct.take(pa.array([start, end]))) for start, end in zip(starts, ends, strict=True)
+    ]
+    return Or(tuple(intervals)) if len(intervals) > 1 else intervals[0]
+
+
+def _after_gaps(distinct: pa.ChunkedArray) -> list[int]:
+    """Returns the places of the values that follow the widest gaps, in order; any place would be right, wide ones skip more."""
+    kind = distinct.type
+    if pa.types.is_date32(kind) or pa.types.is_timestamp(kind):
+        distinct = distinct.cast(pa.int32() if pa.types.is_date32(kind) else pa.int64())
+    elif not pa.types.is_integer(kind):
+        return []
+    numbers = pc.cast(distinct.combine_chunks(), pa.float64(), safe=False)
+    gaps = pc.pairwise_diff(numbers)[1:]
+    least = (numbers[-1].as_py() - numbers[0].as_py()) * _WIDE
+    widest = pc.sort_indices(gaps, sort_keys=[("", "descending")])[: _INTERVALS - 1].to_pylist()
+    return sorted(place + 1 for place in widest if gaps[place].as_py() > least)
 
 
 def between(column: ColumnPath, bounds: pa.ChunkedArray) -> Predicate:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import pyarrow as pa
 
@@ -18,6 +19,21 @@ _SHOWN_ROWS, _SHOWN_COLUMNS, _SHOWN_TEXT = 3, 6, 40
 
 
 @dataclass(frozen=True, slots=True)
+class Point:
+    """Result of one check of the past.
+
+    Attributes:
+        snapshot_id: the snapshot that was checked.
+        time: of the check, in UTC.
+        count: the number of violating rows; of `fresh`, 1 where the table was too old.
+    """
+
+    snapshot_id: int
+    time: datetime
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """Result of a check of one expectation.
 
@@ -27,6 +43,7 @@ class Outcome:
         count: the number of violating rows; of `fresh`, 1 where the table is too old.
         rows: the first of them, with the columns of the table or of the query.
         why: more about it; "" for nothing.
+        points: the results of this expectation over time, oldest first, this one at the end; empty where none are kept.
     """
 
     table: str
@@ -35,6 +52,7 @@ class Outcome:
     count: int
     rows: pa.Table | None = None
     why: str = ""
+    points: Sequence[Point] = ()
 
     @property
     def passed(self) -> bool:

@@ -285,6 +285,8 @@ class Session(Settings, LakeInfo, Autopilot, Branching, Doctoring, ForeignTables
     def check(self, table: str | None = None, since: At = None) -> Result:
         """Checks the expectations of a table and returns one row for each, with violations and the first violating rows.
 
+        Counts of a whole table are kept in the lake, without a snapshot; `check_history` returns them, and a notebook charts them.
+
         Args:
             table: all tables of the current lake that have expectations if left out.
             since: a snapshot id or time; rows that were there then are not checked, only compared with.
@@ -295,6 +297,15 @@ class Session(Settings, LakeInfo, Autopilot, Branching, Doctoring, ForeignTables
         with self._lakes.working(), self._engine.statement(), self._lakes.statement():
             checking = self._statements.checking
             return checking.check_all(since) if table is None else checking.check(self._lakes.parse(table), since)
+
+    def check_history(self, table: str | None = None) -> Result:
+        """Returns the violations that earlier checks of whole tables counted: a row for each expectation and check, oldest first.
+
+        Args:
+            table: all tables of the current lake that have expectations if left out.
+        """
+        with self._lakes.working(), self._lakes.statement():
+            return self._statements.checking.history(None if table is None else self._lakes.parse(table))
 
     def table(self, name: str, at: At = None) -> TableHandle:
         """Returns a handle for `table`, `schema.table` or `lake.schema.table` at a snapshot id or time."""

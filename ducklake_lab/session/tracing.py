@@ -20,7 +20,9 @@ from ducklake_lab.model.entries import Table, View
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.names.attached_lakes import Lakes, split_name
 from ducklake_lab.session.names.explaining import works_on_lakes
+from ducklake_lab.session.names.read_states import At
 from ducklake_lab.session.rows.result import Result
+from ducklake_lab.sql.operations import TableName
 
 _SCHEMA = pa.schema(
     [
@@ -39,11 +41,11 @@ _SCHEMA = pa.schema(
 
 @works_on_lakes
 class Tracing:
-    """Lineage of the current lake."""
+    """Lineage of a lake: the current one, or that of a name."""
 
     _lakes: Lakes
 
-    def lineage(self, name: str | None = None) -> Result:
+    def lineage(self, name: str | None = None, *, at: At = None) -> Result:
         """Returns what a table, view or column comes from and what depends on it: one row for each dependency.
 
         Views and live tables are traced as they are, statements as commits noted them. Columns: direction (upstream or downstream), depth,
@@ -53,15 +55,18 @@ class Tracing:
 
         Args:
             name: `table`, `table.column`, with the schema before it on request; all dependencies of the lake if left out.
+            at: the snapshot up to which the lake is looked at; the newest by default.
 
         Raises:
             EntryNotFoundError: there is no such table, view or column.
         """
         with self._lakes.statement():
-            lake = self._lakes.get()
-            state = self._lakes.state(lake)
+            if name is None:
+                lake, chosen = self._lakes.get(), None
+                state = self._lakes.state(lake, at)
+            else:
+                lake, state, chosen = _chosen(self._lakes, name, at)
             names = _Names(lake.alias)
-            chosen = _chosen(self._lakes, state, name) if name is not None else None
             graph = traced(lake, state, names.learn)
             names.learn(state)
             steps: Iterable[Step | Edge] = graph.around(chosen) if chosen is not None else graph
@@ -109,28 +114,56 @@ def _definitions(lake: Lake, state: CatalogState) -> dict[int, tuple[str, str]]:
 
 
 def dependents(lake: Lake, before: CatalogState, after: CatalogState) -> tuple[str, ...]:
-    """Returns what depends on columns that a change drops or renames; reads no history where there are none."""
+    """Returns what depends on tables, views and columns that a change drops or alters; reads no history where there are none.
+
+    A column is altered by another name or type, a table by another name, a view by another query as well.
+    """
     gone: set[Node] = set()
+    whole: set[int] = set()
     for table_id in before.tables:
-        old, new = before.tables[table_id] if _is_changed(before, after, table_id) else None, after.tables.get(table_id)
-        if old is None:
+        if not _is_changed(before, after, table_id):
             continue
-        names = {column.column_id: column.name for column in new.columns} if new is not None else {}
+        old, new = before.tables[table_id], after.tables.get(table_id)
+        if new is None or (old.name, old.schema_id) != (new.name, new.schema_id):
+            whole.add(table_id)
+            continue
+        shapes = {column.column_id: (column.name, column.data_type) for column in new.columns}
         gone |= {
-            Node(table_id, column.column_id) for column in old.columns if names.get(column.column_id) != column.name
+            Node(table_id, column.column_id)
+            for column in old.columns
+            if shapes.get(column.column_id) != (column.name, column.data_type)
         }
-    if not gone:
+    whole |= _changed_views(before, after)
+    if not gone and not whole:
         return ()
     names_of = _Names(lake.alias)
     graph = traced(lake, before, names_of.learn)
     names_of.learn(before)
     found = []
     for edge in graph:
-        if edge.source in gone and edge.kind != "rows" and edge.target.entry_id != edge.source.entry_id:
+        target_id = edge.target.entry_id
+        if target_id == edge.source.entry_id or not (target_id in after.tables or target_id in after.views):
+            continue
+        if edge.source in gone or edge.source.entry_id in whole:
             row = names_of.row(edge)
-            target = ".".join(str(part) for part in (row["target"], row["target_column"]) if part is not None)
-            found.append(f"{target} depends on {row['source']}.{row['source_column']}, by {row['via']}")
+            source, target = (
+                ".".join(str(part) for part in (row[end], row[f"{end}_column"]) if part is not None)
+                for end in ("source", "target")
+            )
+            found.append(f"{target} depends on {source}, by {row['via']}")
     return tuple(dict.fromkeys(found))
+
+
+def _changed_views(before: CatalogState, after: CatalogState) -> set[int]:
+    """Returns the ids of views that a change drops, renames or gives another query, which makes another view."""
+    if before.views is after.views:
+        return set()
+    return {
+        number
+        for number, old in before.views.items()
+        if (new := after.views.get(number)) is None
+        or (old.name, old.schema_id, old.sql, old.column_names) != (new.name, new.schema_id, new.sql, new.column_names)
+    }
 
 
 def _is_changed(before: CatalogState, after: CatalogState, table_id: int) -> bool:
@@ -187,41 +220,43 @@ class _Names:
         return f"#{node.column}"
 
 
-def _chosen(lakes: Lakes, state: CatalogState, name: str) -> Callable[[Node], bool]:
-    """Returns the condition of the nodes that a dotted name means."""
+def _chosen(lakes: Lakes, name: str, at: At) -> tuple[Lake, CatalogState, Callable[[Node], bool]]:
+    """Returns the lake and state of a dotted name, and the condition of the nodes that it means."""
     parts = split_name(name)
-    entry = _entry(lakes, state, parts)
-    if entry is not None:
+    found = _entry(lakes, parts, at)
+    if found is not None:
+        lake, state, entry = found
         number = _id(entry)
-        return lambda node: node.entry_id == number
-    owner = _entry(lakes, state, parts[:-1]) if len(parts) > 1 else None
-    if owner is None:
+        return lake, state, lambda node: node.entry_id == number
+    found = _entry(lakes, parts[:-1], at) if len(parts) > 1 else None
+    if found is None:
+        state = lakes.state(lakes.get(), at)
         known = [other for _, other in state.tables.names.values()] + [view.name for view in state.views.values()]
         raise EntryNotFoundError(f"There is no table, view or column {name}.{did_you_mean(parts[-1], known)}")
+    lake, state, owner = found
     number = _id(owner)
     if isinstance(owner, View):
         folded = parts[-1].casefold()
-        return lambda node: (
-            node.entry_id == number and isinstance(node.column, str) and node.column.casefold() == folded
+        return (
+            lake,
+            state,
+            lambda node: node.entry_id == number and isinstance(node.column, str) and node.column.casefold() == folded,
         )
     column = owner.column(parts[-1])
     if column is None:
         hint = did_you_mean(parts[-1], [known.name for known in owner.columns])
         raise EntryNotFoundError(f'{owner.name} has no column "{parts[-1]}".{hint}')
-    return lambda node: node == Node(number, column.column_id)
+    return lake, state, lambda node: node == Node(number, column.column_id)
 
 
-def _entry(lakes: Lakes, state: CatalogState, parts: tuple[str, ...]) -> Table | View | None:
-    if not 1 <= len(parts) <= 3:
-        return None
-    catalog, schema = (None, None, *parts)[-3:-1]
+def _entry(lakes: Lakes, parts: tuple[str, ...], at: At) -> tuple[Lake, CatalogState, Table | View] | None:
+    name = TableName.of(parts)
     try:
-        place = lakes.entry(catalog, schema, parts[-1])
+        place = lakes.entry(name.catalog, name.schema, name.name, at)
     except EntryNotFoundError:
         return None
-    if place.lake is not lakes.get():
-        return None
-    return state.find_table(place.schema, place.name) or state.find_view(place.schema, place.name)
+    entry = place.state.find_table(place.schema, place.name) or place.state.find_view(place.schema, place.name)
+    return (place.lake, place.state, entry) if entry is not None else None
 
 
 def _id(entry: Table | View) -> int:

@@ -37,12 +37,18 @@ class Looking(Protocol):
     def tables(self, at: At = None) -> Sequence[TableInfo]: ...
     def catalog(self, at: At = None) -> tuple[CatalogState, Mapping[int, TableCounts], ViewComments]: ...
     def history(self, table: str | None = None) -> Sequence[HistoryEntry]: ...
+    def lineage(self, name: str | None = None, *, at: At = None) -> Any: ...
     def health(self, table: str | None = None) -> Any: ...
 
 
 def schema(session: Looking, at: At = None) -> SchemaBrowser:
     """Returns a browser for schemas, tables, columns, views and macros."""
-    return SchemaBrowser(of_catalog(session.current_lake.alias, *session.catalog(at)))
+
+    def lineage(name: str) -> Sequence[dict[str, object]]:
+        found: Sequence[dict[str, object]] = session.lineage(name, at=at).arrow().to_pylist()
+        return found
+
+    return SchemaBrowser(of_catalog(session.current_lake.alias, *session.catalog(at)), lineage)
 
 
 def rows(session: Looking, table: str, at: At = None) -> TableBrowser:

@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
 
 from ducklake_lab.model.labels import state_title
-from ducklake_lab.widgets import values
+from ducklake_lab.widgets import checks, values
 from ducklake_lab.widgets.html import (
     DOT,
     cell,
@@ -58,7 +58,11 @@ def render(result: Result, limit: int | None = None) -> str:
         "<tr>" + "".join(cell(values.html(row[at]), right=numeric[at]) for at in range(len(row))) + "</tr>"
         for row in zip(*columns, strict=True)
     ]
-    return view(scroll(table(head, rows), "Rows") + footer, style=_STYLE, label="Result")
+    return view(
+        scroll(table(head, rows), "Rows") + footer + checks.section(result.outcomes),
+        style=_STYLE + (checks.STYLE if result.outcomes else ""),
+        label="Result",
+    )
 
 
 def shown_columns(result: Result, limit: int) -> list[list[object]]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import traitlets
 
-from ducklake_lab.errors import EntryNotFoundError, did_you_mean
+from ducklake_lab.errors import EntryNotFoundError, UsageError, did_you_mean
 from ducklake_lab.model.entries import Column
-from ducklake_lab.model.quoting import path_parts, path_title, quoted_if_needed
+from ducklake_lab.model.quoting import path_parts, path_title, quoted_if_needed, quoted_path
+from ducklake_lab.widgets import lineage as lineage_view
 from ducklake_lab.widgets import schema as schema_view
-from ducklake_lab.widgets.html import clip, counted, size, visible
+from ducklake_lab.widgets.html import clip, counted, escape, size, view, visible
 from ducklake_lab.widgets.mounted import Mounted, script, styles
 from ducklake_lab.widgets.schema import SchemaTree, TableNode
 
@@ -26,6 +27,10 @@ class SchemaBrowser(Mounted):
         query: search words, for names of tables, columns, views and macros, and for comments.
         selected: [schema, table] of the selected table, view or macro, or []; for a nested schema, its path.
         inserted: the last written query.
+        picture: the lineage of the entry that it was asked of last, as HTML; "" for none.
+
+    Args:
+        lineage: returns the rows of `session.lineage` for a name in SQL; without it there is no lineage.
     """
 
     _esm = script("schema")
@@ -38,9 +43,14 @@ class SchemaBrowser(Mounted):
     inserted = traitlets.Unicode("").tag(sync=True)
     title = traitlets.Unicode().tag(sync=True)
     note = traitlets.Unicode().tag(sync=True)
+    traces = traitlets.Bool().tag(sync=True)
+    picture = traitlets.Unicode("").tag(sync=True)
 
-    def __init__(self, tree: SchemaTree) -> None:
+    def __init__(
+        self, tree: SchemaTree, lineage: Callable[[str], Sequence[Mapping[str, object]]] | None = None
+    ) -> None:
         self.tree = tree
+        self._lineage = lineage
         self._places: list[tuple[str, str, Any]] = [
             (schema.name, name, entry)
             for schema in tree.schemas
@@ -55,7 +65,7 @@ class SchemaBrowser(Mounted):
         facts = [f"snapshot {tree.snapshot_id}"] if tree.snapshot_id is not None else []
         facts += [counted(len(tree.schemas), "schema"), counted(len(tables), "table")]
         facts += [counted(sum(node.rows or 0 for node in tables), "row"), size(sum(node.bytes or 0 for node in tables))]
-        super().__init__(nodes=self._nodes(), title=tree.lake, note=" · ".join(facts))
+        super().__init__(nodes=self._nodes(), title=tree.lake, note=" · ".join(facts), traces=lineage is not None)
         self.observe(self._search, ["query"])
 
     def _nodes(self) -> list[object]:
@@ -145,8 +155,27 @@ class SchemaBrowser(Mounted):
             self.inserted = sql
         return {"sql": f"%%ducklake\n{sql}"}
 
+    def answer_lineage(self, content: dict[str, Any]) -> None:
+        """Draws the lineage of a table or view."""
+        schema, name, entry = self._places[int(content["index"])]
+        if self._lineage is None or hasattr(entry, "implementations"):
+            raise UsageError(f"{name} has no lineage here; choose a table or a view.")
+        rows = self._lineage(quoted_path(self.tree.lake, schema, name))
+        columns = [column.name for column in entry.table.columns] if isinstance(entry, TableNode) else []
+        title = f"{path_title(schema)}.{name}"
+        self.selected = [schema, name]
+        self.picture = view(
+            f"<h4>Lineage of {escape(clip(title, _NAME))}</h4>{lineage_view.drawn(title, columns, rows)}",
+            style=lineage_view.STYLE,
+            label=f"Lineage of {clip(title, _NAME)}",
+        )
+
+    def answer_still(self, _content: dict[str, Any]) -> dict[str, Any]:
+        """Returns the static form, for the saved output."""
+        return {"html": self._repr_html_()}
+
     def still(self) -> str:
-        return schema_view.render(self.tree)
+        return schema_view.render(self.tree) + self.picture
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.tree.schemas)

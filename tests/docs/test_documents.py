@@ -92,6 +92,8 @@ def test_code_of_a_page_runs_from_top_to_bottom(page: Path, tmp_path: Path, requ
     if page.name == "other-formats.md":
         for package in ("deltalake", "pyiceberg"):
             pytest.importorskip(package, reason="needs the extras [delta] and [iceberg]")
+    if page.name == "orchestrate.md":
+        pytest.importorskip("dagster", reason="needs dagster")
     if page.name == "serve.md":
         extension("quack")
     cells, plain = [], []

@@ -43,9 +43,15 @@ def test_is_kept_without_outputs(name: str) -> None:
 
 def test_live_dashboard_is_refreshed_by_days_and_regions(tmp_path: Path) -> None:
     shown = run("live_dashboard", tmp_path)
+    assert "1 row violates amount_positive of main.events, CHECK (amount > 0): (event_id = 6101" in shown("refused")
+    assert "Nothing was written." in shown("refused")
+    assert "1 row changed" in shown("aside") and "1 in main.events_quarantine by amount_positive" in shown("aside")
+    assert "6101 -25.00 amount_positive: CHECK (amount > 0)" in shown("quarantine")
+    assert shown("check").count("passed 0") == 2
     assert "incremental rows are replaced by day, region main.events" in shown("explain")
-    assert "main.daily incremental rows are replaced by day, region 63 " in shown("refresh")
-    assert "main.best incremental rows are replaced by region 63 " in shown("refresh")
+    # of the two rows of the night, the good one counts
+    assert "main.daily incremental rows are replaced by day, region 64 " in shown("refresh")
+    assert "main.best incremental rows are replaced by region 64 " in shown("refresh")
     assert "unchanged" in shown("diff")
     assert shown("first") != shown("second")
     assert shown("again").count("nothing") == 2

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.errors import BindError, UnsupportedFeatureError
+from ducklake_lab.errors import BindError, CatalogError, UnsupportedFeatureError
+from ducklake_lab.expectations import kept
+from ducklake_lab.expectations.finding import find_target
 from ducklake_lab.expectations.outcomes import FIRST_ROWS, Outcome
 from ducklake_lab.expectations.settling import Answer, settle
 from ducklake_lab.expectations.states import SinceRows, StagedTable, TableRows
 from ducklake_lab.expectations.whole import WholeCheck
 from ducklake_lab.model.entries import Table
-from ducklake_lab.model.expectations import Expectation
+from ducklake_lab.model.expectations import Expectation, expectations_of
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.names.attached_lakes import NamedEntry
 from ducklake_lab.session.names.read_states import At
@@ -41,10 +44,25 @@ _SCHEMA = pa.schema(
 )
 
 
+_HISTORY = pa.schema(
+    [
+        *((name, pa.string()) for name in _TEXTS[:3]),
+        ("snapshot", pa.int64()),
+        ("time", pa.timestamp("us", "UTC")),
+        ("violations", pa.int64()),
+    ]
+)
+
+
+#: A table with the outcomes of its expectations.
+Checked = tuple[Table, list[Outcome]]
+
+
 class Checking:
     """Checks expectations with the engines and the names of a session."""
 
     def __init__(self, transactions: Transactions, sources: Sources, engine: SparkEngine) -> None:
+        self._transactions = transactions
         self._lakes = transactions.lakes
         self._sources = sources
         self._engine = engine
@@ -56,20 +74,42 @@ class Checking:
     def check(self, entry: NamedEntry, since: At = None) -> Result:
         """Returns the outcome of each expectation of a table: whole, or of the rows since a snapshot.
 
-        Columns: table, expectation, definition, on_violation, outcome (passed, warned or failed), violations, first_rows,
-        snapshot.
+        Counts of a whole table at the newest snapshot are kept, and the outcomes have the earlier ones. Columns: table, expectation, definition,
+        on_violation, outcome (passed, warned or failed), violations, first_rows, snapshot.
         """
-        return self._result(entry.lake, entry.state, self._outcomes(entry, since))
+        found = [(entry.table(), self._outcomes(entry, since))]
+        return self._result(entry.lake, entry.state, found, since)
 
     def check_all(self, since: At = None) -> Result:
         """Returns the outcomes of all tables of the current lake that have expectations."""
         lake = self._lakes.get()
         state = self._lakes.state(lake)
-        outcomes = []
+        found = []
         for table in state.tables.expecting():
             entry = NamedEntry(lake, state, state.schema_of(table).name, table.name)
-            outcomes += self._outcomes(entry, since)
-        return self._result(lake, state, outcomes)
+            found.append((table, self._outcomes(entry, since)))
+        return self._result(lake, state, found, since)
+
+    def history(self, entry: NamedEntry | None) -> Result:
+        """Returns the kept results of checks, of one table or of all of the current lake: a row for each expectation and check.
+
+        Columns: table, expectation, definition, snapshot, time, violations.
+        """
+        lake = entry.lake if entry is not None else self._lakes.get()
+        state = entry.state if entry is not None else self._lakes.state(lake)
+        with lake.connect() as connection:
+            options = lake.options(connection)
+        rows = []
+        for table in [entry.table()] if entry is not None else state.tables.expecting():
+            for expectation in expectations_of(table):
+                target = find_target(state, expectation) if expectation.kind == "references" else None
+                shown = expectation.shown(table, state.qualified_name(target) if target is not None else None)
+                names = {"table": state.qualified_name(table), "expectation": expectation.name, "definition": shown}
+                rows += [
+                    {**names, "snapshot": point.snapshot_id, "time": point.time, "violations": point.count}
+                    for point in kept.read(options, kept.key_of(table, expectation))
+                ]
+        return Result(InMemory(pa.Table.from_pylist(rows, schema=_HISTORY)), engine=self._engine)
 
     def _outcomes(self, entry: NamedEntry, since: At) -> list[Outcome]:
         lake, state = entry.lake, entry.state
@@ -87,14 +127,43 @@ class Checking:
             lambda one, expectation: self._ask(entry, one, expectation),
         ).run()
 
-    def _result(self, lake: Lake, state: CatalogState, outcomes: Sequence[Outcome]) -> Result:
+    def _result(self, lake: Lake, state: CatalogState, found: Sequence[Checked], since: At) -> Result:
         info = RunInfo()
         transaction = self._lakes.transaction
         is_open = transaction is not None and transaction.state is state and transaction.has_changes
         info.note(lake.title, state.snapshot.snapshot_id, uncommitted=is_open)
+        outcomes = [outcome for _, of_table in found for outcome in of_table]
+        if since is None and outcomes and not is_open:
+            outcomes = self._kept(lake, state, found, info)
         result = Result(InMemory(_table(outcomes, state.snapshot.snapshot_id)), info=info, engine=self._engine)
         result.outcomes = tuple(outcomes)
+        if outcomes:
+            result.grid = "none"  # the counts over time stand below the rows
         return result
+
+    def _kept(self, lake: Lake, state: CatalogState, found: Sequence[Checked], info: RunInfo) -> list[Outcome]:
+        """Keeps the counts of whole tables, and returns the outcomes with those over time.
+
+        Nothing is kept while a transaction is open, nor in a lake that is attached read-only or as of a snapshot.
+        """
+        with lake.connect() as connection:
+            options = lake.options(connection)
+        now = datetime.now(UTC)
+        shown: list[Outcome] = []
+        changed: dict[str, str | None] = {}
+        for table, outcomes in found:
+            followed, to_set = kept.follow(options, table, outcomes, state.snapshot.snapshot_id, now)
+            shown += followed
+            changed |= to_set
+        if changed and not lake.read_only and not self._lakes.in_transaction:
+            try:
+                with self._transactions.writing(lake) as transaction:
+                    for key, text in changed.items():
+                        transaction.set_option(kept.SCOPE, key, text)
+            except CatalogError as error:
+                # whoever may only read still gets the answer
+                info.remarks.append(f"the counts are not kept: {error}")
+        return shown
 
     def check_query(self, entry: NamedEntry, sql: str) -> None:
         """Checks the query of a new expectation.

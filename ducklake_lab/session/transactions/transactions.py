@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,9 @@ from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.transactions.commit_notes import CommitNotes
 from ducklake_lab.transaction.commit import commit
 from ducklake_lab.transaction.transaction import Checks, Savepoint, Transaction
+
+#: Packages between a user's line and a commit.
+_NOT_THE_USERS = frozenset(("ducklake_lab", "contextlib", "IPython"))
 
 
 class Transactions:
@@ -271,5 +275,15 @@ class Transactions:
 
 def _warn(transaction: Transaction) -> None:
     """Warns of expectations that the committed rows violated; a warning that becomes an error takes nothing back."""
-    for outcome in transaction.outcomes:
-        warnings.warn(outcome.warning, ExpectationWarning, stacklevel=3)
+    if transaction.outcomes:
+        level = _callers_level()
+        for outcome in transaction.outcomes:
+            warnings.warn(outcome.warning, ExpectationWarning, stacklevel=level)
+
+
+def _callers_level() -> int:
+    """Returns the `stacklevel` in `_warn` of the user's line: a frame outside the package, and outside IPython for a magic."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _NOT_THE_USERS:
+        frame, level = frame.f_back, level + 1
+    return max(level, 1)

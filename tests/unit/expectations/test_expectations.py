@@ -108,8 +108,11 @@ def test_rows_are_left_out_set_aside_and_warned_of(session: dl.Session, few: boo
 
 def test_warnings_name_the_rows(session: dl.Session):
     session.sql("ALTER TABLE t EXPECT odd CHECK (v % 2 = 1) ON VIOLATION warn")
-    with pytest.warns(dl.ExpectationWarning, match=r"1 row violates odd of main.t, CHECK \(v % 2 = 1\) \(written\)"):
+    with pytest.warns(
+        dl.ExpectationWarning, match=r"1 row violates odd of main.t, CHECK \(v % 2 = 1\) \(written\)"
+    ) as caught:
         session.sql("INSERT INTO t VALUES (1, 2, 'x')")
+    assert [Path(warning.filename) for warning in caught] == [Path(__file__)]
     assert _rows(session) == [(1, 2)]
 
 

@@ -92,9 +92,39 @@ def test_previews_name_what_depends_on_what_goes(session: dl.Session):
     preview = session.preview("ALTER TABLE orders DROP COLUMN customer")
     assert preview.dependents == ()
     preview.rollback()
-    preview = session.preview("DROP TABLE orders")
-    assert preview.dependents == ("main.big.double depends on main.orders.amount, by CREATE VIEW",)
-    preview.rollback()
+    session.sql(
+        "CREATE VIEW n AS SELECT count(*) AS n FROM orders; CREATE VIEW more AS SELECT double + 1 AS m FROM big"
+    )
+    session.sql("CREATE TABLE copied AS SELECT amount FROM orders; DROP TABLE copied")
+    both = (
+        "main.big.double depends on main.orders.amount, by CREATE VIEW",
+        "main.n depends on main.orders, by CREATE VIEW",
+    )
+    for statement, expected in {
+        "DROP TABLE orders": both,
+        "ALTER TABLE orders RENAME TO other": both,
+        "ALTER TABLE orders ALTER amount TYPE DECIMAL(12, 2)": both[:1],
+        "ALTER TABLE orders RENAME COLUMN amount TO price": both[:1],
+        "ALTER TABLE orders ADD COLUMN note VARCHAR": (),
+        "DROP VIEW big": ("main.more.m depends on main.big.double, by CREATE VIEW",),
+        "CREATE OR REPLACE VIEW big AS SELECT id AS double FROM orders": (
+            "main.more.m depends on main.big.double, by CREATE VIEW",
+        ),
+        "DROP VIEW more": (),
+        "DROP VIEW more; DROP VIEW big": (),
+    }.items():
+        preview = session.preview(statement)
+        assert preview.dependents == expected, statement
+        preview.rollback()
+
+
+def test_the_lake_as_it_was_and_schemas_in_schemas(session: dl.Session):
+    session.sql("CREATE VIEW big AS SELECT amount * 2 AS double FROM orders")
+    then = session.current_snapshot().snapshot_id
+    session.sql("CREATE VIEW more AS SELECT double FROM big; DROP VIEW big")
+    assert {edge[2:] for edge in _edges(session, None)} == set()
+    found = session.lineage("orders", at=then).fetchall()
+    assert [row[:6] for row in found] == [("downstream", 1, "main.orders", "amount", "main.big", "double")]
 
 
 def test_live_tables_are_traced_as_they_are(lake_uri: Callable[..., str], tmp_path: Path):

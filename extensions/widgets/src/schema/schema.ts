@@ -9,6 +9,9 @@ import { element } from '../kit/dom';
 import { number } from '../kit/figures';
 import type { Model, MountedState } from '../kit/model';
 import { mounted } from '../kit/mounted';
+import { reason } from '../kit/line';
+import { rewrite } from '../kit/saved-output';
+import { LineagePanel } from './lineage';
 import { writeIntoNextCell } from './next-cell';
 import { type ColumnNode, type SchemaNode, type SchemaRow, schemaRows } from './schema-rows';
 import './schema.css';
@@ -23,6 +26,10 @@ interface SchemaState extends MountedState {
   selected: string[];
   title: string;
   note: string;
+  /** Whether lineage can be asked for. */
+  traces: boolean;
+  /** The lineage that was asked for last, as HTML. */
+  picture: string;
 }
 
 /** Height of a row in pixels. */
@@ -58,6 +65,10 @@ class Schema extends Covering<SchemaState> {
   });
   private readonly scroll = element('div', { class: 'dlk-sc-scroll', onscroll: () => this.draw() }, this.tree);
   private readonly outcome = element('div', { class: 'dlk-soft', role: 'status' });
+  private readonly lineage = new LineagePanel(() => {
+    this.set({ picture: '' });
+    this.tree.focus();
+  });
 
   constructor(model: Model<SchemaState>, host: HTMLElement) {
     super(model);
@@ -74,7 +85,8 @@ class Schema extends Covering<SchemaState> {
       { class: 'dlk-live dlk-sc', 'data-lm-suppress-shortcuts': 'true' },
       bar,
       this.scroll,
-      this.outcome
+      this.outcome,
+      this.lineage.root
     );
     this.start(host, {
       'change:nodes': () => this.lay(),
@@ -85,8 +97,13 @@ class Schema extends Covering<SchemaState> {
       'change:query': () => {
         if (document.activeElement !== this.search) this.search.value = model.get('query');
       },
-      'change:selected': () => this.draw()
+      'change:selected': () => this.draw(),
+      'change:picture': () => {
+        this.lineage.show(model.get('picture'));
+        void this.keep();
+      }
     });
+    this.lineage.show(model.get('picture'));
     model.get('nodes').forEach((_, at) => this.open.add('s' + at));
     this.lay();
   }
@@ -152,19 +169,48 @@ class Schema extends Covering<SchemaState> {
     if (row.comment) {
       node.append(element('span', { class: 'dlk-soft dlk-sc-comment', title: row.comment }, row.comment));
     }
-    if (isEntry) node.append(this.query(row, at));
+    if (isEntry) node.append(this.offers(row, at));
     return node;
   }
 
-  /** The keyboard's way to this is Enter on the row. */
-  private query(row: SchemaRow, at: number): HTMLElement {
-    const write = (event: MouseEvent) => {
-      event.stopPropagation();
-      this.cursor = at;
-      void this.insert(row);
+  /** The keyboard's way to these is Enter, and L, on the row. */
+  private offers(row: SchemaRow, at: number): HTMLElement {
+    const offer = (name: string, title: string, act: () => Promise<void>) => {
+      const run = (event: MouseEvent) => {
+        event.stopPropagation();
+        this.cursor = at;
+        void act();
+      };
+      return element('span', { class: 'dlk-sc-offer', title, onclick: run }, name);
     };
-    const title = 'Write a query of it (Enter)';
-    return element('span', { class: 'dlk-sc-query', title, onclick: write }, 'query');
+    const found = [offer('query', 'Write a query of it (Enter)', () => this.insert(row))];
+    if (this.isTraced(row)) found.unshift(offer('lineage', 'Show its lineage (L)', () => this.trace(row)));
+    return element('span', { class: 'dlk-sc-offers' }, ...found);
+  }
+
+  private isTraced(row: SchemaRow): boolean {
+    return row.index !== undefined && this.model.get('traces') && !row.kind?.endsWith('macro');
+  }
+
+  /** Show what an entry comes from, and what depends on it. */
+  private async trace(row: SchemaRow): Promise<void> {
+    this.outcome.textContent = `Tracing ${row.name} …`;
+    try {
+      await this.line.ask('lineage', { index: row.index });
+      this.outcome.textContent = '';
+    } catch (error) {
+      this.outcome.replaceChildren(element('span', { role: 'alert' }, reason(error)));
+    }
+  }
+
+  /** Let the saved output show the lineage that is here. */
+  private async keep(): Promise<void> {
+    try {
+      const { content } = await this.line.ask<{ html: string }>('still');
+      rewrite(this.model, () => content.html);
+    } catch {
+      // the kernel is gone: the page says so
+    }
   }
 
   private async fold(at: number, open?: boolean): Promise<void> {
@@ -211,6 +257,8 @@ class Schema extends Covering<SchemaState> {
     } else if (event.key === 'ArrowLeft') {
       if (row.folds && row.open && !this.model.get('matches')) void this.fold(this.cursor, false);
       else if (row.parent) this.reveal(this.rows.findIndex(one => one.key === row.parent));
+    } else if (event.key.toLowerCase() === 'l' && !event.ctrlKey && !event.metaKey && this.isTraced(row)) {
+      void this.trace(row).then(() => this.lineage.focus());
     } else if (event.key === 'Enter' && row.index !== undefined) void this.insert(row);
     else if ((event.key === ' ' || event.key === 'Enter') && row.folds) void this.fold(this.cursor);
     else return;
