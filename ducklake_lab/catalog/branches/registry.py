@@ -11,6 +11,7 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.branches.branch import Branch, read_branch
 from ducklake_lab.catalog.branches.points import OWN, PREFIX
 from ducklake_lab.catalog.options import write_option
+from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.errors import CatalogError, EntryNotFoundError, did_you_mean
 
 #: Option of a branch's own catalog; its value lists tables with the first row id that the branch gives out: `3:100,5:7`.
@@ -93,12 +94,13 @@ def own_branch(connection: sa.Connection) -> Branch | None:
     return read_branch(name, rest) if line else None
 
 
-def write_own(connection: sa.Connection, branch: Branch) -> None:
-    """Note in a branch's catalog which branch it is, and where its row ids begin; the caller commits."""
-    write_option(connection, (None, None), OWN, f"{branch.name}\n{branch.json()}")
+def write_own(writes: Writes, branch: Branch) -> None:
+    """Note in a branch's catalog, which has no options yet, which branch it is, and where its row ids begin."""
     s = t.table_stats
-    first = connection.execute(sa.select(s.c.table_id, s.c.next_row_id).order_by(s.c.table_id))
-    write_option(connection, (None, None), ROWS, ",".join(f"{table_id}:{row_id}" for table_id, row_id in first))
+    first = writes.connection.execute(sa.select(s.c.table_id, s.c.next_row_id).order_by(s.c.table_id))
+    row_ids = ",".join(f"{table_id}:{row_id}" for table_id, row_id in first)
+    for key, value in ((OWN, f"{branch.name}\n{branch.json()}"), (ROWS, row_ids)):
+        writes.insert(t.lake_metadata, key=key, value=value, scope=None, scope_id=None)
 
 
 def first_row_ids(connection: sa.Connection) -> dict[int, int]:

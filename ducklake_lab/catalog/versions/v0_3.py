@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
+from typing import TYPE_CHECKING
 
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.versions.version import Version
+
+if TYPE_CHECKING:
+    from ducklake_lab.catalog.writes import Writes
 
 _FIRST_SNAPSHOTS = (
     "SELECT MIN(snapshot_id) AS begin_snapshot, schema_version FROM {ducklake_snapshot} GROUP BY schema_version"
 )
 
 
-def _convert(connection: sa.Connection) -> None:
+def _convert(writes: Writes) -> None:
     first = _FIRST_SNAPSHOTS.format(ducklake_snapshot="ducklake_snapshot")
-    connection.exec_driver_sql(f"INSERT INTO ducklake_schema_versions {first} ORDER BY schema_version")
+    writes.text(f"INSERT INTO ducklake_schema_versions {first} ORDER BY schema_version")
 
 
 VERSION = Version(
