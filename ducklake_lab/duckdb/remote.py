@@ -318,7 +318,7 @@ class RemoteConnection:
         whole = _text(*self._settings, text)  # the function has a session of its own
         try:
             self._run_anew(f"SELECT unnest({WHOLE}({tag}{whole}{tag}))", is_repeatable=False)
-        except duckdb.CatalogException as error:
+        except duckdb.Error as error:
             if f"{WHOLE} does not exist" not in str(error):
                 raise
             self._runs_whole = False

@@ -73,7 +73,7 @@ class Version:
         """Migrates a catalog of the version before: reads what there is, and holds all changes."""
         connection = writes.connection
         self.prepare(writes)
-        there = {column.table.name: set() for column, _ in self.added}
+        there: dict[str, set[str]] = {column.table.name: set() for column, _ in self.added}
         if self.is_repeatable:
             there = {name: set(columns_of(connection, name)) for name in there}
         for new, old in self.renamed.items():
