@@ -134,6 +134,7 @@ def make_branch(lake: Lake, name: str, at: int | datetime | str | None = None, *
         branch = Branch(name, snapshot.snapshot_id, parent, datetime.now(UTC), copy, is_shared)
         fill_place(root.lake, lake, branch, snapshot, is_newest=snapshot.snapshot_id == newest)
         # if this fails, it may have landed all the same; an unlisted branch is replaced by the next one of its name
+        registry.expect_unlisted(registering, branch.name)
         registry.write_branch(registering, branch)
         registering.commit()
     try:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
-from ducklake_lab.catalog.races import is_full, is_lost_race, is_refusal
+from ducklake_lab.catalog.races import is_full, is_lock_timeout, is_lost_race, is_refusal
 from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.doctor.check import Check, Finding
 from ducklake_lab.doctor.context import Context
@@ -101,7 +101,7 @@ def _try(lake: Lake, finding: Finding, author: str | None) -> Repaired:
         except BaseException as error:
             if plan is not None:
                 Storage().discard(plan.written)
-            if is_lost_race(error):
+            if isinstance(error, Exception) and is_lost_race(error) and not is_lock_timeout(error):
                 raise _LostRaceError from error
             raise
         try:

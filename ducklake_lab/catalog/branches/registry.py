@@ -81,6 +81,13 @@ def write_branch(connection: sa.Connection, branch: Branch) -> None:
     write_option(connection, (None, None), PREFIX + branch.name, branch.json())
 
 
+def expect_unlisted(connection: sa.Connection, name: str) -> None:
+    """Have the commit refused where somebody lists a branch of a name meanwhile; see `Writes.expect`."""
+    m = t.lake_metadata.c
+    named = sa.func.lower(m.key) == (PREFIX + name).lower()
+    Writes(connection).expect(sa.select(sa.func.count()).where(m.scope.is_(None), named), 0)
+
+
 def remove_branch(connection: sa.Connection, branch: Branch) -> None:
     """Take a branch off the list; the caller commits."""
     write_option(connection, (None, None), PREFIX + branch.name, None)
