@@ -293,7 +293,7 @@ def _fill(
 
 def _copy_options(connection: sa.Connection, writes: Writes, snapshot: Snapshot, data_path: str) -> None:
     """Copies options and the tags of snapshots that the branch has."""
-    rows = []
+    rows: list[dict[str, object]] = []
     for scope, scope_id, key, value in read_options(connection):
         is_later = key.startswith(TAG) and (not value.isdecimal() or int(value) > snapshot.snapshot_id)
         is_of_branches = key.startswith((PREFIX, registry.MERGED, REMARK)) or key in (OWN, registry.ROWS)
