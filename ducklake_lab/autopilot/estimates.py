@@ -7,17 +7,14 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-import sqlalchemy as sa
-
 from ducklake_lab.autopilot.plan import Piece
-from ducklake_lab.catalog import tables as t
 
 #: Begins the message of each commit of a run.
 MESSAGE = "autopilot: "
 #: Member of the note of a commit.
 _KEY = "autopilot"
 #: Runs that are looked at, the newest first.
-_MOST = 200
+MOST = 200
 #: Bytes of a note that is read.
 _LONGEST = 10_000
 #: Seconds of a commit, and bytes, rows, snapshots or files of a second, where no run is recorded.
@@ -43,11 +40,8 @@ def note_of(piece: Piece, seconds: float) -> str:
     return json.dumps({_KEY: {"step": piece.step, "amount": piece.amount, "seconds": round(seconds, 3)}})
 
 
-def read_records(connection: sa.Connection) -> list[Record]:
-    """Read the newest recorded runs of a lake; notes of another form are left out."""
-    c = t.snapshot_changes.c
-    query = sa.select(c.commit_extra_info).where(c.commit_message.startswith(MESSAGE, autoescape=True))
-    notes = connection.scalars(query.order_by(c.snapshot_id.desc()).limit(_MOST)).all()
+def records_of(notes: Iterable[object]) -> list[Record]:
+    """Return the runs that notes of commits record; notes of another form are left out."""
     return [record for note in notes if (record := _read(note)) is not None]
 
 

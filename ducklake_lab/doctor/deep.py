@@ -21,13 +21,15 @@ from ducklake_lab.doctor.plan import metadata_table
 from ducklake_lab.duckdb.casting import cast_sql
 from ducklake_lab.engine.in_process.engine import evaluate
 from ducklake_lab.errors import DataFileError, DuckLakeError, UnsupportedFeatureError
-from ducklake_lab.model.entries import LOCAL_ID_START, Column, Table
+from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.files import ColumnStats, DataFile
 from ducklake_lab.model.quoting import quote_text
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID
 from ducklake_lab.model.types import FLOATS, INTEGERS
 from ducklake_lab.parallel import in_parallel
 
+#: First id that DuckDB's client gives to rows of an open transaction. Rows that it updates again keep theirs.
+_OF_TRANSACTIONS = 10**18
 #: Types whose bounds are compared with values.
 _COMPARED = frozenset((*INTEGERS, *FLOATS, "varchar", "date", "timestamp", "timestamptz", "boolean", "uuid"))
 
@@ -278,7 +280,7 @@ def _delete_records(context: Context, table_id: int) -> list[dict[str, object]]:
 def large_row_ids(context: Context) -> Iterator[Row]:
     largest: dict[int, int] = {}
     for one in context.once(facts):
-        kept = one.row_ids[one.row_ids < LOCAL_ID_START]
+        kept = one.row_ids[one.row_ids < _OF_TRANSACTIONS]
         if len(kept):
             largest[one.file.table_id] = max(largest.get(one.file.table_id, -1), int(kept.max()))
     for table_id, row_id in largest.items():
@@ -297,7 +299,7 @@ def large_row_ids(context: Context) -> Iterator[Row]:
 
 def row_ids_of_transactions(context: Context) -> Iterator[Row]:
     for one in context.once(facts):
-        local = one.row_ids[one.row_ids >= LOCAL_ID_START]
+        local = one.row_ids[one.row_ids >= _OF_TRANSACTIONS]
         if len(local):
             yield _row(one, row_id=int(local.min()), rows=len(local))
 

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
-from ducklake_lab.autopilot.estimates import Estimates, read_records
+from ducklake_lab.autopilot.estimates import MESSAGE, MOST, Estimates, records_of
 from ducklake_lab.autopilot.partitions import Values, checked_condition, chosen, shown
 from ducklake_lab.autopilot.plan import Need, Piece, pieces_of
 from ducklake_lab.autopilot.policy import KEY, Policy, check, policy_of, scopes_of, stored, written
@@ -25,6 +25,7 @@ from ducklake_lab.maintenance.cleanup_old_files import count_old_files
 from ducklake_lab.maintenance.expire_snapshots import find_expirable
 from ducklake_lab.model.entries import Table
 from ducklake_lab.scan.file_stats import TableShape, table_shapes
+from ducklake_lab.scan.history import read_commit_notes
 from ducklake_lab.session.listings import Listing, Unit
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.explaining import works_on_lakes
@@ -173,7 +174,7 @@ OF_RECEIPTS = ("outcome", "snapshot", "seconds")
 def _plan(lake: Lake, pieces: Sequence[Piece]) -> Listing:
     """Return pieces with their expected times."""
     with lake.connect() as connection:
-        estimates = Estimates(read_records(connection) if pieces else ())
+        estimates = Estimates(records_of(read_commit_notes(connection, MESSAGE, MOST)) if pieces else ())
     times = [estimates.of(one) for one in pieces]
     rows = [(*_facts(one, one.gain), round(expected, 1)) for one, expected in zip(pieces, times, strict=True)]
     note = "nothing to do"

@@ -254,13 +254,6 @@ def _faults() -> Iterator[Fault]:
         mends=False,
         deep=True,
     )
-    yield Fault(
-        "row_id_of_transaction",
-        f"UPDATE ducklake_data_file SET row_id_start = 1000000000000000000 WHERE data_file_id = {_F}",
-        _BEGIN_F,
-        mends=False,
-        deep=True,
-    )
     # deletions
     yield Fault("delete_file_missing", since=_BEGIN_D, mends=False, files=_remove_deletes)
     yield Fault(

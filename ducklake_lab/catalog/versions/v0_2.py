@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.versions.version import Version
-
-if TYPE_CHECKING:
-    from ducklake_lab.catalog.writes import Writes
+from ducklake_lab.catalog.versions.version import Changes, Version
 
 #: 0.1 counts the columns of a partition key from 0, among those the table has now.
 _POSITIONS = (
@@ -17,7 +12,7 @@ _POSITIONS = (
 )
 
 
-def _convert(writes: Writes) -> None:
+def _convert(writes: Changes) -> None:
     positions = _POSITIONS.format(ducklake_column="ducklake_column")
     writes.text(
         f"UPDATE ducklake_partition_column SET column_id = (SELECT c.column_id FROM ({positions}) AS c "

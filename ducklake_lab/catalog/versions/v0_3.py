@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.versions.version import Version
-
-if TYPE_CHECKING:
-    from ducklake_lab.catalog.writes import Writes
+from ducklake_lab.catalog.versions.version import Changes, Version
 
 _FIRST_SNAPSHOTS = (
     "SELECT MIN(snapshot_id) AS begin_snapshot, schema_version FROM {ducklake_snapshot} GROUP BY schema_version"
 )
 
 
-def _convert(writes: Writes) -> None:
+def _convert(writes: Changes) -> None:
     first = _FIRST_SNAPSHOTS.format(ducklake_snapshot="ducklake_snapshot")
     writes.text(f"INSERT INTO ducklake_schema_versions {first} ORDER BY schema_version")
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.versions.version import Version, definition
-
-if TYPE_CHECKING:
-    from ducklake_lab.catalog.writes import Writes
+from ducklake_lab.catalog.versions.version import Changes, Version, definition
 
 _VERSIONS_BY_TABLE = (
     "SELECT v.begin_snapshot, v.schema_version, t.table_id FROM {ducklake_schema_versions} AS v "
@@ -34,7 +29,7 @@ _LAST_SNAPSHOTS = (
 )
 
 
-def _convert(writes: Writes) -> None:
+def _convert(writes: Changes) -> None:
     _convert_partial_files(writes)
     by_table = _VERSIONS_BY_TABLE.format(
         ducklake_schema_versions="ducklake_schema_versions", ducklake_table="ducklake_table"
@@ -46,7 +41,7 @@ def _convert(writes: Writes) -> None:
     writes.text("DELETE FROM ducklake_schema_versions WHERE table_id IS NULL")
 
 
-def _convert_partial_files(writes: Writes) -> None:
+def _convert_partial_files(writes: Changes) -> None:
     """The reference forgets `2:5|4:9`, and with it at which snapshots the rows were there."""
     found = writes.connection.execute(sa.text(_LAST_SNAPSHOTS.format(ducklake_data_file="ducklake_data_file"))).all()
     writes.text("ALTER TABLE ducklake_data_file DROP COLUMN partial_file_info")

@@ -6,18 +6,15 @@ The migration also corrects rows of earlier writers, as the specification asks f
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.backends import inlined_type
-from ducklake_lab.catalog.versions.version import Version, columns_of
+from ducklake_lab.catalog.versions.version import Changes, Version, columns_of
 from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.types import DataType
-
-if TYPE_CHECKING:
-    from ducklake_lab.catalog.writes import Writes
 
 _OWN = ("row_id", "begin_snapshot", "end_snapshot")
 _PREFIX = "_ducklake_"
@@ -80,7 +77,7 @@ SELECT COALESCE(
 """
 
 
-def _prepare(writes: Writes) -> None:
+def _prepare(writes: Changes) -> None:
     """Checks all tables of inlined rows, then gives the format's own columns the prefix."""
     connection = writes.connection
     quote = connection.dialect.identifier_preparer.quote_identifier
@@ -104,7 +101,7 @@ def _prepare(writes: Writes) -> None:
         writes.text(rename)
 
 
-def _convert(writes: Writes) -> None:
+def _convert(writes: Changes) -> None:
     writes.text(f"INSERT INTO ducklake_schema_versions (begin_snapshot, schema_version, table_id) {_MISSING_VERSIONS}")
     writes.text(_LOST_DEFAULTS)
     for stats in (t.file_column_stats, t.table_column_stats):
@@ -113,7 +110,7 @@ def _convert(writes: Writes) -> None:
         _convert_inlined_types(writes)
 
 
-def _convert_inlined_types(writes: Writes) -> None:
+def _convert_inlined_types(writes: Changes) -> None:
     """Give columns of inlined rows their present types, with their values."""
     connection = writes.connection
     i = t.inlined_data_tables

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import sqlalchemy as sa
 
 from ducklake_lab.model.quoting import quote_text
 
-if TYPE_CHECKING:
-    from ducklake_lab.catalog.writes import Writes
-
 Added = tuple["sa.Column[Any]", str | None]
 
 
-def _nothing(writes: Writes) -> None:
+class Changes(Protocol):
+    """Changes of a catalog, which are held while it is read; see `catalog.writes.Writes`."""
+
+    @property
+    def connection(self) -> sa.Connection:
+        """For reads."""
+
+    def text(self, statement: str) -> None:
+        """Hold a statement."""
+
+    def write_to_earlier(self, statement: sa.Insert | sa.Update | sa.Delete) -> None:
+        """Hold a statement."""
+
+
+def _nothing(writes: Changes) -> None:
     """A version without rows to convert."""
 
 
@@ -48,8 +59,8 @@ class Version:
     added: Sequence[Added] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, str] = field(default_factory=dict)
-    prepare: Callable[[Writes], None] = _nothing
-    convert: Callable[[Writes], None] = _nothing
+    prepare: Callable[[Changes], None] = _nothing
+    convert: Callable[[Changes], None] = _nothing
     is_repeatable: bool = False
     is_native: bool = False
     is_written: bool = False
@@ -69,7 +80,7 @@ class Version:
             return name.startswith(self.inlined_prefix)
         return inlines and name in self.inlined_columns
 
-    def apply(self, writes: Writes) -> None:
+    def apply(self, writes: Changes) -> None:
         """Migrates a catalog of the version before: reads what there is, and holds all changes."""
         connection = writes.connection
         self.prepare(writes)
