@@ -44,7 +44,7 @@ class Piece:
 
     @property
     def amount(self) -> int:
-        """What its time grows with: bytes to read, or rows, snapshots or files where it reads no file."""
+        """The measure of its time: bytes to read, or rows, snapshots or files where it reads no file."""
         return self.read_bytes or self.rows
 
     @property

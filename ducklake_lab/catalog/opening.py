@@ -109,7 +109,7 @@ def _settle_version(
     target = _target(version, wanted, migrate=options.automatic_migration)
     steps = versions.path(version, target)
     if options.automatic_migration:
-        migrate(connection, version, target, display)
+        migrate(database, connection, version, target)
         version = target if steps else version
     if wanted is not None and version is not target:
         how = "there is no way back" if not steps else "attach it with automatic_migration=True, or without a version"

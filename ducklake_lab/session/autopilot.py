@@ -223,9 +223,9 @@ def _chosen_partitions(
         except UsageError as error:
             found[table_id] = set()
             refused[policy.where] = error
-    for where, error in refused.items():
+    for where, refusal in refused.items():
         if where not in fitting:
-            raise error
+            raise refusal
     return found
 
 
