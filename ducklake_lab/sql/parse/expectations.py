@@ -9,7 +9,7 @@ from functools import lru_cache
 from sqlglot import exp
 from sqlglot.tokens import Token
 
-from ducklake_lab.duckdb.evaluation import stabilities
+from ducklake_lab.duckdb.evaluation import is_aggregate, stabilities
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.dialect import DuckLakeSql
@@ -141,7 +141,8 @@ def condition(tokens: Sequence[Token], text: str, binder: Binder, what: str = "C
     """
     tree = parse_tokens(exp.Expr, tokens, text, binder)
     holder = exp.Paren(this=tree)
-    if any(holder.find_all(exp.Query, exp.Subquery, exp.AggFunc, exp.Window)):
+    named = (call.name for call in holder.find_all(exp.Anonymous))
+    if any(holder.find_all(exp.Query, exp.Subquery, exp.AggFunc, exp.Window)) or any(map(is_aggregate, named)):
         hint = "; use QUERY (SELECT …)" if what == "CHECK" else ""
         raise UnsupportedFeatureError(
             f"A {what} with a subquery, an aggregate or a window is not supported, as it depends on other rows{hint}."
