@@ -63,8 +63,10 @@ _TAKE_TURN = (f"CREATE TYPE {_TURN} AS BOOLEAN", f"DROP TYPE {_TURN}")
 #: Seconds for which a commit waits for its turn, and between two tries. Without a turn, keys and conflicts of rows decide.
 _TURN_SECONDS, _TURN_PAUSE = 2.0, (0.002, 0.02)
 _NO_SESSION, _NO_ANSWER = "Invalid connection id", "Failed to send message"
-#: Function of servers of DuckLake Lab: runs a text with a transaction as a whole, and gives the error or the rows of its last statement.
+#: Function of servers of DuckLake Lab: runs a text with a transaction as a whole, and gives the rows of its last statement or an error.
 WHOLE = "ducklake_lab_whole"
+#: Begins its answer where the server refused the text; any other answer is a stream of Arrow.
+REFUSED = b"refused: "
 #: A variable of a session, which a ROLLBACK leaves: rows that were read amid what it takes back.
 _READ = "ducklake_lab_read"
 
@@ -317,17 +319,18 @@ class RemoteConnection:
         tag = f"$t{secrets.token_hex(8)}$"
         whole = _text(*self._settings, text)  # the function has a session of its own
         try:
-            self._run_anew(f"SELECT unnest({WHOLE}({tag}{whole}{tag}))", is_repeatable=False)
+            self._run_anew(f"SELECT {WHOLE}({tag}{whole}{tag})", is_repeatable=False)
         except duckdb.Error as error:
             if f"{WHOLE} does not exist" not in str(error):
                 raise
             self._runs_whole = False
             return False
-        refusal, rows = self._local.fetchall()[0]
-        if refusal is not None:
-            raise _understood(duckdb.InvalidInputException(refusal))
-        if rows is not None:
-            self._local.register(_READ, pa.ipc.open_stream(rows).read_all())
+        ((answer,),) = self._local.fetchall()
+        if answer.startswith(REFUSED):
+            raise _understood(duckdb.InvalidInputException(answer.removeprefix(REFUSED).decode()))
+        found = pa.ipc.open_stream(answer).read_all()
+        if found.num_columns:
+            self._local.register(_READ, found)
             self._local.execute(f"FROM {_READ}")
         return True
 

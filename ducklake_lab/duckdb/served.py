@@ -18,7 +18,7 @@ import duckdb
 import pyarrow as pa
 
 from ducklake_lab.duckdb.connections import of_file
-from ducklake_lab.duckdb.remote import WHOLE, load_quack
+from ducklake_lab.duckdb.remote import REFUSED, WHOLE, load_quack
 from ducklake_lab.model.quoting import quote_text
 
 
@@ -58,17 +58,17 @@ def _offer_whole(connection: duckdb.DuckDBPyConnection) -> None:
     turn = threading.Lock()
     connection.execute("SET arrow_lossless_conversion = true")
 
-    def whole(text: str) -> dict[str, object]:
+    def whole(text: str) -> bytes:
         with turn, connection.cursor() as session:  # its end is that of its transaction, too
             try:
                 found = session.execute(text)
-                rows = found.to_arrow_table() if found.description else None
+                rows = found.to_arrow_table() if found.description else pa.table({})
             except duckdb.Error as error:
-                return {"refusal": str(error), "rows": None}
-        return {"refusal": None, "rows": None if rows is None else _streamed(rows)}
+                return REFUSED + str(error).encode()
+        return _streamed(rows)
 
-    kind = duckdb.struct_type({"refusal": "VARCHAR", "rows": "BLOB"})
-    connection.create_function(WHOLE, whole, ["VARCHAR"], kind, side_effects=True)
+    # one value: to take a struct apart, DuckDB would call the function for each field
+    connection.create_function(WHOLE, whole, ["VARCHAR"], "BLOB", side_effects=True)
 
 
 def _streamed(rows: pa.Table) -> bytes:

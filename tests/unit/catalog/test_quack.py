@@ -513,7 +513,9 @@ def test_reads_see_what_is_held(two: tuple[RemoteConnection, RemoteConnection], 
     with served(f"{tmp_path}/lake.ours", "localhost", 0, TOKEN) as address:
         ours = RemoteConnection(address, TOKEN)
         ours.execute("CREATE TABLE t (i INTEGER PRIMARY KEY, s VARCHAR)")
+        ours.execute("CREATE TABLE unkeyed (i INTEGER); INSERT INTO unkeyed VALUES (1)")
         ours.commit()
+        assert ours.execute("FROM unkeyed").fetchall() == [(1,)]  # the text ran once
         for connection in (ours, two[0]):
             connection.execute("INSERT INTO t VALUES (1, 'b'), (2, NULL), (3, 'a')")
             connection.execute("DELETE FROM t WHERE i = 3")

@@ -264,6 +264,7 @@ def test_files_that_a_snapshot_needs_are_not_counted(session: dl.Session):
     _small(session, "a")
     session.autopilot(NOW, dry_run=False)
     session.sql("CALL lake.set_option('delete_older_than', '0 seconds')")
+    assert [one["effect"] for one in session.autopilot(NOW, dry_run=False)] == ["3 unneeded files are deleted"]
     path = session.table("t").files()[0].data_file.path
     session.sql(
         "INSERT INTO __ducklake_metadata_lake.ducklake_files_scheduled_for_deletion VALUES "

@@ -231,7 +231,7 @@ def test_statistics_that_deny_nan(lake_uri: Callable[..., str], tmp_path: Path):
     uri = lake_uri()
     with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
         session.sql("CALL lake.set_option('data_inlining_row_limit', 0); CREATE TABLE t (i INTEGER, f DOUBLE)")
-        session.sql("INSERT INTO t SELECT i, CASE WHEN i = 7 THEN 'nan' ELSE i END FROM range(20) r(i)")
+        session.sql("INSERT INTO t SELECT i, CASE WHEN i = 7 THEN 'nan'::DOUBLE ELSE i END FROM range(20) r(i)")
         assert session.sql("SELECT i FROM t WHERE f > 100").fetchall() == [(7,)]
         session.sql("UPDATE __ducklake_metadata_lake.ducklake_file_column_stats SET contains_nan = false")
         (found,) = (one for one in session.doctor(deep=True).findings if one.severity == "error")
