@@ -114,11 +114,12 @@ def test_a_repair(kind: str, fault: int, catalogs: Callable[[str, str], str], ki
             session.sql(_FAULTS[fault].format(m="__ducklake_metadata_lake"))
         return _look(uri)
 
-    ill = seed()
-    assert ill["metadata"] != whole["metadata"]
-    ended, steps = killed(uri, "repair", 0)
-    assert ended == 0, steps
-    landed = _check_mended(uri, ill, whole)
+    for _ in range(2):  # the first one may have to raise a counter, too
+        ill = seed()
+        assert ill["metadata"] != whole["metadata"]
+        ended, steps = killed(uri, "repair", 0)
+        assert ended == 0, steps
+        _check_mended(uri, ill, whole)
     ill, repaired = seed(), 1
     for step in chosen(int(steps)):
         assert killed(uri, "repair", step)[0] == -signal.SIGKILL
@@ -135,7 +136,7 @@ def test_a_repair(kind: str, fault: int, catalogs: Callable[[str, str], str], ki
     assert repaired > 1
 
 
-def _check_mended(uri: str, ill: dict[str, Any], whole: dict[str, Any]) -> dict[str, Any]:
+def _check_mended(uri: str, ill: dict[str, Any], whole: dict[str, Any]) -> None:
     """Check that a repair is in as a whole; the doctor's other repairs may be in, too."""
     found = _look(uri)
     assert found["newest"] > ill["newest"]
@@ -144,7 +145,6 @@ def _check_mended(uri: str, ill: dict[str, Any], whole: dict[str, Any]) -> dict[
         session.repair("all", dry_run=False)
         left = session.doctor(deep=True)
         assert not left.is_ill, left.fetchall()
-    return found
 
 
 @pytest.mark.parametrize("kind", KINDS)
