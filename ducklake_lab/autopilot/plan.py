@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from ducklake_lab.autopilot.policy import Policy
 from ducklake_lab.model.entries import Table
-from ducklake_lab.scan.file_stats import FileShape, TableShape
+from ducklake_lab.scan.file_stats import FileShape, Partition, TableShape
 
 Step = Literal["flush", "merge", "rewrite", "expire", "clean up"]
 
@@ -24,7 +24,7 @@ class Piece:
         files: the data files to read.
         read_bytes: their bytes, the cost.
         files_after: the files that remain of them, about.
-        rows: rows that leave the catalog or are left out as deleted; snapshots that expire; files on the list.
+        rows: rows that leave the catalog or are left out as deleted; snapshots that expire; files that are deleted.
     """
 
     step: Step
@@ -41,6 +41,16 @@ class Piece:
     @property
     def file_ids(self) -> frozenset[int]:
         return frozenset(file.file_id for file in self.files)
+
+    @property
+    def amount(self) -> int:
+        """The measure of its time: bytes to read, or rows, snapshots or files where it reads no file."""
+        return self.read_bytes or self.rows
+
+    @property
+    def partitions(self) -> list[Partition]:
+        """The partitions of its files, each once."""
+        return list(dict.fromkeys(file.partition for file in self.files))
 
     @property
     def gain(self) -> str:
@@ -64,6 +74,8 @@ class Need:
         name: `schema.table`.
         target: bytes of a data file.
         settled: the newest snapshot whose files have settled.
+        quiet: the newest snapshot that a partition may have files of.
+        chosen: values of the partitions that the policy's condition chooses; None where it has none.
     """
 
     table: Table
@@ -72,6 +84,19 @@ class Need:
     policy: Policy
     target: int
     settled: int
+    quiet: int | None = None
+    chosen: Collection[tuple[str | None, ...]] | None = None
+
+    def files(self) -> list[FileShape]:
+        """Return the files that may be written again."""
+        files = [file for file in self.shape.files if file.begin_snapshot <= self.settled]
+        if self.quiet is not None:
+            loud = {file.partition[:2] for file in self.shape.files if file.begin_snapshot > self.quiet}
+            files = [file for file in files if file.partition[:2] not in loud]
+        if self.chosen is not None:
+            keys = self.table.partition.partition_id if self.table.partition is not None else None
+            files = [f for f in files if f.partition.partition_id == keys and f.partition.values in self.chosen]
+        return files
 
 
 def pieces_of(needs: Iterable[Need]) -> list[Piece]:
@@ -93,13 +118,7 @@ def flushes(need: Need) -> Iterator[Piece]:
 
 def rewrites(need: Need) -> Iterator[Piece]:
     """Yield rewrites of files with many deleted rows; files of one partition become one."""
-    worn = [
-        file
-        for file in need.shape.files
-        if file.deleted
-        and file.deleted >= need.policy.deleted * max(file.rows, 1)
-        and file.begin_snapshot <= need.settled
-    ]
+    worn = [file for file in need.files() if file.deleted and file.deleted >= need.policy.deleted * max(file.rows, 1)]
     for groups in _packed(_alike(worn).values(), need.policy.piece_bytes):
         files = tuple(file for group in groups for file in group)
         yield Piece("rewrite", need.table, need.name, files, len(groups), sum(file.deleted for file in files))
@@ -107,11 +126,7 @@ def rewrites(need: Need) -> Iterator[Piece]:
 
 def merges(need: Need) -> Iterator[Piece]:
     """Yield merges of small files of one partition, each group up to the target size."""
-    small = [
-        file
-        for file in need.shape.files
-        if file.bytes < need.target * need.policy.small and not file.deleted and file.begin_snapshot <= need.settled
-    ]
+    small = [file for file in need.files() if file.bytes < need.target * need.policy.small and not file.deleted]
     groups = [group for alike in _alike(small).values() for group in _up_to(alike, need.target) if len(group) > 1]
     for packed in _packed(groups, need.policy.piece_bytes):
         yield Piece("merge", need.table, need.name, tuple(file for group in packed for file in group), len(packed))

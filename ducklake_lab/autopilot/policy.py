@@ -30,6 +30,8 @@ class Policy:
         deleted: a file with at least this share of deleted rows is rewritten.
         inlined_rows: a table with at least that many rows in the catalog is flushed.
         settled: seconds; files that are younger wait, as their writers may still be at work.
+        quiet: seconds; partitions to which a file was added since then wait.
+        where: SQL that chooses partitions, a condition over the names of the partition keys: `day < current_date - 7`.
         hours: hours of the day in which a run may begin, in the session's time zone, the last one excluded: `22-6`.
         piece_bytes: bytes that one commit reads at most; a single file may have more.
         budget_bytes: bytes that one run reads at most; None for no limit.
@@ -41,6 +43,8 @@ class Policy:
     deleted: float = 0.2
     inlined_rows: int = 100
     settled: float = 60
+    quiet: float = 0
+    where: str | None = None
     hours: str | None = None
     piece_bytes: int = 1 << 30
     budget_bytes: int | None = None
@@ -156,7 +160,9 @@ def _checked(name: str, value: object) -> object:
         return value
     if name in ("small", "deleted") and is_number and 0 < float(str(value)) <= 1:
         return value
-    if name in ("settled", "budget_seconds") and is_number and 0 <= float(str(value)) < 1e12:
+    if name == "where" and isinstance(value, str):
+        return value
+    if name in ("settled", "quiet", "budget_seconds") and is_number and 0 <= float(str(value)) < 1e12:
         return value
     if name in ("inlined_rows", "piece_bytes", "budget_bytes") and isinstance(value, int) and is_number and value > 0:
         return value

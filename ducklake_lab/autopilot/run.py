@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from ducklake_lab.autopilot.estimates import MESSAGE, note_of
 from ducklake_lab.autopilot.plan import Piece
 from ducklake_lab.autopilot.policy import Policy
 from ducklake_lab.catalog.lake import Lake
@@ -92,6 +93,7 @@ def _run(piece: Piece, place: Workshop) -> tuple[int | None, bool]:
     """Return the snapshot that a piece became, and whether it did anything."""
     if piece.step == "clean up":
         return None, bool(cleanup_old_files(place.lake, place.delete_before, dry_run=False))
+    began = time.monotonic()
     with place.begin() as transaction:
         if piece.step == "expire":
             found = find_expirable(place.lake, versions=None, older_than=place.expire_before)
@@ -99,7 +101,8 @@ def _run(piece: Piece, place: Workshop) -> tuple[int | None, bool]:
         else:
             is_done = _compact(piece, transaction, place)
         if transaction.has_changes:
-            transaction.message = f"autopilot: {piece.gain} in {piece.name}"
+            transaction.message = f"{MESSAGE}{piece.gain} in {piece.name}"
+            transaction.extra_info = note_of(piece, time.monotonic() - began)
     made = transaction.snapshot
     return (made.snapshot_id if made is not None else None), is_done
 

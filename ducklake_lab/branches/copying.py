@@ -6,7 +6,7 @@ no row begins after it, and what ended later has not ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import sqlalchemy as sa
@@ -19,9 +19,10 @@ from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.inlined import delete_tables
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.versions.version import columns_of
+from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.entries import Snapshot
-from ducklake_lab.model.quoting import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier, quote_text
 
 #: Tables whose rows belong to rows of another table: that table, and the column they share.
 _PARENTS: Mapping[str, tuple[str, str]] = {
@@ -64,14 +65,12 @@ def copy_metadata(
     connection: sa.Connection,
     target: sa.Connection,
     snapshot: Snapshot,
-    then: Callable[[], None] = lambda: None,
 ) -> None:
-    """Copies all but options; the caller commits the target.
+    """Copies all but options, in one transaction that reads nothing of the target; the caller commits it.
 
     Args:
         connection: a connection to the source's catalog.
         target: a connection to an empty catalog of the same database.
-        then: called as soon as the target has entries and files, before their statistics and inlined rows.
     """
     with _reading(source.database, connection, target) as prefix:
         version = source.version
@@ -82,28 +81,28 @@ def copy_metadata(
         for table in versions.tables(version).sorted_tables:
             if table.name not in _LEFT_OUT and table.name not in _PARENTS and table.name != t.name_mapping.name:
                 _copy(target, prefix, table.name, _values(table, snapshot), _condition(table, snapshot))
-        then()
         for name, (parent, key) in _PARENTS.items():
             if name in versions.tables(version).tables:
                 table = versions.tables(version).tables[name]
                 condition = f"{key} IN (SELECT {key} FROM {parent})"
                 if name == t.inlined_data_tables.name:
-                    condition += f" AND schema_version <= {snapshot.schema_version:d}"
+                    named = ", ".join(quote_text(of) for of, is_data in inlined if is_data)
+                    condition += f" AND table_name IN ({named or 'NULL'})"
                 _copy(target, prefix, name, _values(table, snapshot), condition)
         mappings = "mapping_id IN (SELECT mapping_id FROM ducklake_column_mapping)"
         _copy(target, prefix, t.name_mapping.name, _values(t.name_mapping, snapshot), mappings)
         _, begin, end = version.inlined_columns
         for name, is_data in inlined:
-            columns = columns_of(target, name)
+            columns = columns_of(connection, name)
             ends = {end: _end(quote_identifier(end), snapshot)} if is_data else {}
             begins = begin if is_data else "begin_snapshot"
             values = {column: ends.get(column, quote_identifier(column)) for column in columns}
             _copy(target, prefix, name, values, f"{quote_identifier(begins)} <= {snapshot.snapshot_id:d}")
 
 
-def count_rows_anew(target: sa.Connection) -> None:
+def count_rows_anew(writes: Writes) -> None:
     """Set the counts of rows and bytes of tables to those of their files and inlined rows; their bounds stay wide enough."""
-    f = t.data_file
+    f, target = t.data_file, writes.connection
     live = f.c.end_snapshot.is_(None)
     counts = sa.select(f.c.table_id, sa.func.sum(f.c.record_count), sa.func.sum(f.c.file_size_bytes))
     sums = {row[0]: (int(row[1]), int(row[2])) for row in target.execute(counts.where(live).group_by(f.c.table_id))}
@@ -116,7 +115,8 @@ def count_rows_anew(target: sa.Connection) -> None:
     s = t.table_stats
     for table_id in target.scalars(sa.select(s.c.table_id)).all():
         rows, size = sums.get(table_id, (0, 0))
-        target.execute(s.update().where(s.c.table_id == table_id).values(record_count=rows, file_size_bytes=size))
+        counted = s.update().where(s.c.table_id == table_id)
+        writes.write_to_earlier(counted.values(record_count=rows, file_size_bytes=size))
 
 
 @contextmanager

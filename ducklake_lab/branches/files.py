@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.errors import CatalogError, DataFileError, TransactionConflictError, UnsupportedFeatureError
 from ducklake_lab.storage import Storage, fault_of, is_below, is_same_store
 
@@ -29,15 +30,13 @@ class Folders:
 Taken = dict[tuple[str, str], dict[str, str]]
 
 
-def files_to_take(
-    target: sa.Connection, folders: Mapping[int, Folders], target_path: str, own: Container[int]
-) -> Taken:
+def files_to_take(writes: Writes, folders: Mapping[int, Folders], target_path: str, own: Container[int]) -> Taken:
     """Return all files that a branch's catalog names, by their folders in the lake and below the branch's data path.
 
     Paths in the catalog stay as they are if they are relative; absolute ones become relative.
 
     Args:
-        target: a connection to the branch's catalog, whose paths still are those of the lake; the caller commits.
+        writes: hold changes of the branch's catalog, whose paths still are those of the lake.
         folders: of the tables, from `take_over_folders`.
         target_path: the branch's data path.
         own: ids of delete files that the branch has already.
@@ -55,7 +54,7 @@ def files_to_take(
     }
     for table, key in ((t.data_file, t.data_file.c.data_file_id), (t.delete_file, t.delete_file.c.delete_file_id)):
         columns = sa.select(key, table.c.table_id, table.c.path, table.c.path_is_relative)
-        for file_id, table_id, path, is_relative in _tuples(target, columns):
+        for file_id, table_id, path, is_relative in _tuples(writes.connection, columns):
             if table is t.delete_file and file_id in own:
                 continue
             if is_relative and table_id in plain and "/" not in path:
@@ -71,17 +70,18 @@ def files_to_take(
                 names = found[source, above] = {}
             names[file] = old
             if not is_relative:
-                target.execute(table.update().where(key == file_id).values(path=name, path_is_relative=True))
+                named = table.update().where(key == file_id)
+                writes.write_to_earlier(named.values(path=name, path_is_relative=True))
     found = {places: names for places, names in found.items() if names}
     _check_places(found, target_path)
     return found
 
 
-def name_files(target: sa.Connection, folders: Mapping[int, Folders], own: Collection[int]) -> None:
+def name_files(writes: Writes, folders: Mapping[int, Folders], own: Collection[int]) -> None:
     """Makes a branch's catalog name the files of its lake, by their absolute paths.
 
     Args:
-        target: a connection to the branch's catalog, whose paths still are those of the lake; the caller commits.
+        writes: hold changes of the branch's catalog, whose paths still are those of the lake.
         folders: of the tables, from `take_over_folders`.
         own: ids of delete files that are the branch's.
     """
@@ -89,10 +89,10 @@ def name_files(target: sa.Connection, folders: Mapping[int, Folders], own: Colle
         is_relative = sa.or_(table.c.path_is_relative == sa.true(), table.c.path_is_relative.is_(None))
         if kept:
             is_relative = sa.and_(is_relative, table.c.delete_file_id.not_in(kept))
-        for table_id in target.scalars(sa.select(table.c.table_id).where(is_relative).distinct()).all():
+        for table_id in writes.connection.scalars(sa.select(table.c.table_id).where(is_relative).distinct()).all():
             path = sa.literal(folders[table_id].source, sa.String) + table.c.path
             named = table.update().where(table.c.table_id == table_id, is_relative)
-            target.execute(named.values(path=path, path_is_relative=False))
+            writes.write_to_earlier(named.values(path=path, path_is_relative=False))
 
 
 def check_still_named(lake: Lake, branch: Lake) -> None:
@@ -169,18 +169,18 @@ def _own_name(file_id: int, path: str) -> str:
     return "/".join((f"file_{file_id}", *kept, name))
 
 
-def take_over_folders(target: sa.Connection, source_path: str, target_path: str) -> dict[int, Folders]:
+def take_over_folders(writes: Writes, source_path: str, target_path: str) -> dict[int, Folders]:
     """Makes absolute paths of schemas and tables relative in the catalog, and returns the folders of each table.
 
     Args:
-        target: a connection to the branch's catalog; the caller commits.
+        writes: hold changes of the branch's catalog.
         source_path: the lake's data path.
         target_path: the branch's data path.
 
     Raises:
         CatalogError: a path leads out of the data path.
     """
-    s, tab = t.schema, t.table
+    s, tab, target = t.schema, t.table, writes.connection
     schemas: dict[int, Folders] = {}
     for schema_id, path, is_relative in target.execute(sa.select(s.c.schema_id, s.c.path, s.c.path_is_relative)).all():
         own = path if is_relative else f"schema_{schema_id}/"
@@ -188,7 +188,8 @@ def take_over_folders(target: sa.Connection, source_path: str, target_path: str)
             paths.resolve(source_path, path, is_relative), _below(target_path + own, target_path)
         )
         if not is_relative:
-            target.execute(s.update().where(s.c.schema_id == schema_id).values(path=own, path_is_relative=True))
+            found = s.update().where(s.c.schema_id == schema_id)
+            writes.write_to_earlier(found.values(path=own, path_is_relative=True))
     tables: dict[int, Folders] = {}
     rows = sa.select(tab.c.table_id, tab.c.schema_id, tab.c.path, tab.c.path_is_relative).order_by(tab.c.begin_snapshot)
     for table_id, schema_id, path, is_relative in target.execute(rows).all():
@@ -197,7 +198,8 @@ def take_over_folders(target: sa.Connection, source_path: str, target_path: str)
         target_folder = _below(above.target + own, target_path)
         tables[table_id] = Folders(paths.resolve(above.source, path, is_relative), target_folder)
         if not is_relative:
-            target.execute(tab.update().where(tab.c.table_id == table_id).values(path=own, path_is_relative=True))
+            found = tab.update().where(tab.c.table_id == table_id)
+            writes.write_to_earlier(found.values(path=own, path_is_relative=True))
     return tables
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -13,7 +13,6 @@ import sqlalchemy as sa
 from ducklake_lab.branches import copying
 from ducklake_lab.branches.catalogs import make_place, remove_catalog
 from ducklake_lab.branches.files import (
-    Folders,
     check_still_named,
     files_to_take,
     name_files,
@@ -37,6 +36,7 @@ from ducklake_lab.catalog.options import read_options
 from ducklake_lab.catalog.reader import read_snapshot
 from ducklake_lab.catalog.snapshot_tags import PREFIX as TAG
 from ducklake_lab.catalog.uri import CatalogLocation
+from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.errors import DataFileError, EntryExistsError, UnsupportedFeatureError
 from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.storage import Storage, is_below, is_local
@@ -134,6 +134,7 @@ def make_branch(lake: Lake, name: str, at: int | datetime | str | None = None, *
         branch = Branch(name, snapshot.snapshot_id, parent, datetime.now(UTC), copy, is_shared)
         fill_place(root.lake, lake, branch, snapshot, is_newest=snapshot.snapshot_id == newest)
         # if this fails, it may have landed all the same; an unlisted branch is replaced by the next one of its name
+        registry.expect_unlisted(registering, branch.name)
         registry.write_branch(registering, branch)
         registering.commit()
     try:
@@ -264,50 +265,47 @@ def _fill(
 ) -> None:
     database = CatalogDatabase(location)
     try:
-        # files get their names while the database copies statistics and commits; nothing lists the branch before both are done
+        # files get their names while the database commits; nothing lists the branch before both are done
         with ThreadPoolExecutor(1) as pool, lake.connect() as connection:
-            taking: list[Future[None]] = []
             make_place(connection, location)
             with database.connect(create=True) as target:
                 versions.begin(target, lake.version)
                 if database.backend == "postgresql":
                     # all tables as of one moment, whoever commits meanwhile
                     target.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-
-                def take(own: Collection[int], folders: Mapping[int, Folders]) -> None:
-                    if branch.is_shared:
-                        name_files(target, folders, own)
-                        return
-                    files = files_to_take(target, folders, data_path, own)
-                    taking.append(pool.submit(take_over_files, files, copy=branch.is_copied))
-
-                def take_all() -> None:
-                    take((), take_over_folders(target, lake.data_path, data_path))
-
-                copying.copy_metadata(lake, connection, target, snapshot, *((take_all,) if is_newest else ()))
-                _copy_options(connection, target, snapshot, data_path)
-                registry.write_own(target, branch)
-                if not is_newest:
-                    folders = take_over_folders(target, lake.data_path, data_path)
-                    copying.count_rows_anew(target)
-                    targets = {table_id: folder.target for table_id, folder in folders.items()}
-                    take(
-                        trim_deletions(lake, connection, target, snapshot, targets, is_shared=branch.is_shared), folders
-                    )
+                copying.copy_metadata(lake, connection, target, snapshot)
                 target.commit()
-            for future in taking:
-                future.result()
+                target.begin()
+                writes = Writes(target)
+                folders = take_over_folders(writes, lake.data_path, data_path)
+                trimmed: Collection[int] = ()
+                if not is_newest:
+                    copying.count_rows_anew(writes)
+                    targets = {table_id: folder.target for table_id, folder in folders.items()}
+                    trimmed = trim_deletions(lake, connection, writes, snapshot, targets, is_shared=branch.is_shared)
+                taking: Future[None] | None = None
+                if branch.is_shared:
+                    name_files(writes, folders, trimmed)
+                else:
+                    files = files_to_take(writes, folders, data_path, trimmed)
+                    taking = pool.submit(take_over_files, files, copy=branch.is_copied)
+                _copy_options(connection, writes, snapshot, data_path)
+                registry.write_own(writes, branch)
+                writes.flush()
+                target.commit()
+            if taking is not None:
+                taking.result()
     finally:
         database.dispose()
 
 
-def _copy_options(connection: sa.Connection, target: sa.Connection, snapshot: Snapshot, data_path: str) -> None:
+def _copy_options(connection: sa.Connection, writes: Writes, snapshot: Snapshot, data_path: str) -> None:
     """Copies options and the tags of snapshots that the branch has."""
-    rows = []
+    rows: list[dict[str, object]] = []
     for scope, scope_id, key, value in read_options(connection):
         is_later = key.startswith(TAG) and (not value.isdecimal() or int(value) > snapshot.snapshot_id)
         is_of_branches = key.startswith((PREFIX, registry.MERGED, REMARK)) or key in (OWN, registry.ROWS)
         if not is_later and not is_of_branches:
             stored = data_path if key == "data_path" and scope is None else value
             rows.append({"key": key, "value": stored, "scope": scope, "scope_id": scope_id})
-    target.execute(t.lake_metadata.insert(), rows)
+    writes.insert_many(t.lake_metadata, rows)

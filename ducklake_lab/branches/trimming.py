@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.files.deletes import Deletions, write_deletions
 from ducklake_lab.files.options import delete_options
 from ducklake_lab.model.entries import Snapshot
@@ -21,7 +22,7 @@ from ducklake_lab.storage import Storage
 def trim_deletions(
     lake: Lake,
     connection: sa.Connection,
-    target: sa.Connection,
+    writes: Writes,
     snapshot: Snapshot,
     folders: dict[int, str],
     *,
@@ -31,13 +32,13 @@ def trim_deletions(
 
     Args:
         lake: the lake that the branch is made of; `connection` leads to its catalog.
-        target: a connection to the branch's catalog, whose rows are changed; the caller commits.
+        writes: hold changes of the branch's catalog.
         folders: the branch's folder of each table, by table id.
         is_shared: data files stay where they are.
     """
     d = t.delete_file
     later = sa.select(d.c.delete_file_id, d.c.table_id).where(d.c.partial_max > snapshot.snapshot_id)
-    trimmed = {int(file_id): int(table_id) for file_id, table_id in target.execute(later)}
+    trimmed = {int(file_id): int(table_id) for file_id, table_id in writes.connection.execute(later)}
     state = lake.state(connection, snapshot)
     options, storage = lake.options(connection), Storage()
     known = versions.tables(lake.version).tables[d.name].c
@@ -50,7 +51,7 @@ def trim_deletions(
             row = d.c.delete_file_id == delete.delete_file_id
             positions, snapshots = read_deletions(replace(file, inlined_deletes=()), storage)
             if not len(positions):
-                target.execute(d.delete().where(row))
+                writes.write_to_earlier(d.delete().where(row))
                 continue
             own = replace(
                 delete_options(options, table, lake.version),
@@ -72,5 +73,6 @@ def trim_deletions(
                 "partial_max": written.partial_max,
                 "row_group_count": written.row_group_count,
             }
-            target.execute(d.update().where(row).values({key: v for key, v in values.items() if key in known}))
+            trimmed_file = d.update().where(row)
+            writes.write_to_earlier(trimmed_file.values({key: v for key, v in values.items() if key in known}))
     return set(trimmed)

@@ -22,10 +22,13 @@ from ducklake_lab.catalog.reader import read_column_versions, read_snapshot, rea
 from ducklake_lab.catalog.snapshot_tags import tagged
 from ducklake_lab.catalog.uri import CatalogLocation
 from ducklake_lab.catalog.versions.version import Version
+from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.zones import instant
 from ducklake_lab.errors import (
+    CatalogError,
     CatalogVersionError,
     DataFileError,
+    SnapshotNotFoundError,
     TransactionError,
     UnsupportedFeatureError,
 )
@@ -216,6 +219,14 @@ class Lake:
         else:
             found = read_snapshot(connection, at if isinstance(at, int) else self.instant(at))
         return replace(found, snapshot_time=self.local(found.snapshot_time))
+
+    def holds(self, snapshot_id: int, moment: datetime) -> bool:
+        """Return whether the catalog has a snapshot of an id and a time; False proves nothing, as a server may still commit it."""
+        try:
+            with self.connect(fresh=True) as connection:
+                return read_snapshot(connection, snapshot_id).snapshot_time == moment
+        except (CatalogError, SnapshotNotFoundError, sa.exc.DBAPIError, duckdb.Error):
+            return False
 
     def newest_in(self, connection: sa.Connection) -> Snapshot:
         """The newest snapshot that the connection's transaction sees, its time in UTC."""

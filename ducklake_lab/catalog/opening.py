@@ -14,6 +14,7 @@ from ducklake_lab.catalog.creating import absolute, create, folder
 from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.duckdb_files import checked_storage_version
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.catalog.migrating import migrate
 from ducklake_lab.catalog.options import SessionOptions
 from ducklake_lab.catalog.servers import QUACK
 from ducklake_lab.catalog.uri import CatalogLocation
@@ -108,12 +109,8 @@ def _settle_version(
     target = _target(version, wanted, migrate=options.automatic_migration)
     steps = versions.path(version, target)
     if options.automatic_migration:
-        # DuckDB cannot alter a table in one transaction as often as the way from the oldest versions asks for
-        for step in [step for step in steps if step.is_native] if database.backend == "duckdb" else steps[-1:]:
-            versions.migrate(connection, version, step, display)
-            connection.commit()
-            connection.begin()
-            version = step
+        migrate(database, connection, version, target)
+        version = target if steps else version
     if wanted is not None and version is not target:
         how = "there is no way back" if not steps else "attach it with automatic_migration=True, or without a version"
         if options.ducklake_version is None:

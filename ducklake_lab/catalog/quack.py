@@ -44,6 +44,12 @@ def expect(connection: sa.Connection, query: sa.Select[Any], value: int) -> None
         driver.remote.expect(f"({text}) = {value:d}")
 
 
+def is_lost(connection: sa.Connection) -> bool:
+    """Return whether the server of a catalog was lost, so that nobody knows whether it ran the last text."""
+    driver = None if connection.invalidated or connection.closed else connection.connection.driver_connection
+    return driver is None or (isinstance(driver, QuackConnection) and driver.remote.is_broken)
+
+
 class QuackDialect(duckdb_engine.Dialect):
     """The dialect of duckdb_engine over a server: statements that write go with the commit."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any, Concatenate, ParamSpec
 
 import pyarrow as pa
@@ -36,11 +36,15 @@ class Writes:
 
     def __init__(self, connection: sa.Connection) -> None:
         self.connection = connection
-        self._tables = versions.tables(versions.of(connection)).tables
         #: Each takes the execution options of its statement.
         self._steps: list[Callable[[Mapping[str, object]], object]] = []
         #: Rows that more of the same table and columns may join; they go after the statements.
         self._rows: dict[tuple[sa.Table, frozenset[str]], list[dict[str, object]]] = {}
+
+    @cached_property
+    def _tables(self) -> Mapping[str, sa.Table]:
+        """The metadata tables of the catalog's version, by name."""
+        return versions.tables(versions.of(self.connection)).tables
 
     # Hold
 
@@ -50,12 +54,12 @@ class Writes:
             self._steps.append(partial(self._insert, key[0], self._rows.pop(key)))
         self.write_to_earlier(statement, values)
 
-    def write_to_earlier(self, statement: sa.Update | sa.Delete, values: Values = None) -> None:
+    def write_to_earlier(self, statement: sa.Insert | sa.Update | sa.Delete, values: Values = None) -> None:
         """Hold a statement that concerns no row that is held."""
         self._steps.append(lambda options: self.connection.execute(statement, values, execution_options=options))
 
     def text(self, statement: str) -> None:
-        """Hold a statement as it is written, on tables of inlined rows."""
+        """Hold a statement as it is written, on tables without held rows."""
         self.then(run_text, statement, UNREAD)
 
     def then(

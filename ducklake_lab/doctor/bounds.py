@@ -45,10 +45,20 @@ def measure_column(context: Context, row: Row) -> Plan:
         max_value=found.high,
         value_count=len(values) - nulls,
         null_count=nulls,
+        contains_nan=_contains_nan(values, column.data_type),
         min_is_exact=None if found.low is None else True,
         max_is_exact=None if found.high is None else True,
     )
-    return Plan([new, *_widened(context, row, found.low, found.high, has_nulls=nulls > 0)], table_id)
+    has_nan = new.new is not None and bool(new.new["contains_nan"])
+    return Plan([new, *_widened(context, row, found.low, found.high, has_nulls=nulls > 0, has_nan=has_nan)], table_id)
+
+
+def _contains_nan(values: pa.ChunkedArray, data_type: DataType) -> bool | None:
+    """Return whether a column has NaN; None for types that have none."""
+    if data_type.name not in FLOATS:
+        return None
+    found = evaluate("SELECT count(*) FILTER (isnan(v)) > 0 FROM rows", {"rows": pa.table({"v": values})})
+    return bool(found.column(0)[0].as_py())
 
 
 def _without_nan(values: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArray:
@@ -57,7 +67,9 @@ def _without_nan(values: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArra
     return evaluate("SELECT v FROM rows WHERE NOT isnan(v)", {"rows": pa.table({"v": values})}).column(0)
 
 
-def _widened(context: Context, row: Row, low: str | None, high: str | None, *, has_nulls: bool) -> list[Change]:
+def _widened(
+    context: Context, row: Row, low: str | None, high: str | None, *, has_nulls: bool, has_nan: bool = False
+) -> list[Change]:
     """Return changes after which the table's statistics hold those of a file; without bounds they hold anything."""
     table_id, column_id = _ids(row)
     found = read(context, _TABLE, table_id=table_id, column_id=column_id)
@@ -65,6 +77,7 @@ def _widened(context: Context, row: Row, low: str | None, high: str | None, *, h
         return []
     record = found[0]
     values: Record = {"contains_null": True} if has_nulls else {}
+    values |= {"contains_nan": True} if has_nan else {}
     if low is None or high is None:
         # a file without values has no bounds, and needs none
         if has_nulls and row.get("value_count") == 0:

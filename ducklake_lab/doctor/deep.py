@@ -16,6 +16,7 @@ from ducklake_lab.doctor.check import Row
 from ducklake_lab.doctor.contents import plan_of, read_rows, seen_files, table_of
 from ducklake_lab.doctor.context import NEVER, Context
 from ducklake_lab.doctor.deletion_files import delete_of, deletions_of
+from ducklake_lab.doctor.partition_keys import Values, other_keys
 from ducklake_lab.doctor.plan import metadata_table
 from ducklake_lab.duckdb.casting import cast_sql
 from ducklake_lab.engine.in_process.engine import evaluate
@@ -27,6 +28,8 @@ from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID
 from ducklake_lab.model.types import FLOATS, INTEGERS
 from ducklake_lab.parallel import in_parallel
 
+#: First id that DuckDB's client gives to rows of an open transaction. Rows that it updates again keep theirs.
+_OF_TRANSACTIONS = 10**18
 #: Types whose bounds are compared with values.
 _COMPARED = frozenset((*INTEGERS, *FLOATS, "varchar", "date", "timestamp", "timestamptz", "boolean", "uuid"))
 
@@ -36,7 +39,7 @@ class ColumnFacts:
     """Values of a column in a file, beside its statistics.
 
     Attributes:
-        outside: values outside of the bounds.
+        outside: values outside of the bounds, and NaN where the statistics deny it.
         nulls: NULLs, where their number differs from the catalog's; None where it does not.
     """
 
@@ -56,6 +59,7 @@ class FileFacts:
         row_ids: of all rows, deleted ones too.
         newest: the largest snapshot id that a row says.
         columns: those whose statistics are wrong.
+        keys: partition keys of rows that are not those of the file; None where there are none, or they are not known.
     """
 
     file: DataFile
@@ -65,6 +69,7 @@ class FileFacts:
     row_ids: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
     newest: int | None = None
     columns: list[ColumnFacts] = field(default_factory=list)
+    keys: Values | None = None
 
 
 def facts(context: Context) -> list[FileFacts]:
@@ -104,6 +109,7 @@ def _read(context: Context, file: DataFile, table: Table | None, stats: dict[int
     found.row_ids = rows.column(ROW_ID).fill_null(-1).to_numpy().astype(np.int64)
     snapshots = rows.column(SNAPSHOT_ID).fill_null(-1).to_numpy()
     found.newest = int(snapshots.max()) if len(snapshots) else None
+    found.keys = other_keys(file, table, rows)
     for column in table.columns:
         known = stats.get(column.column_id)
         if known is not None and not column.children and column.type in _COMPARED:
@@ -120,8 +126,10 @@ def _checked(column: Column, stats: ColumnStats, values: pa.ChunkedArray) -> Col
         wrong.append(f"v < {cast_sql(quote_text(stats.min_value), kind)}")
     if stats.max_value is not None:
         wrong.append(f"v > {cast_sql(quote_text(stats.max_value), kind)}")
-    number = " AND NOT isnan(v)" if kind.name in FLOATS else ""
-    condition = f"({' OR '.join(wrong)}){number}" if wrong else "false"
+    condition = f"({' OR '.join(wrong)})" if wrong else "false"
+    if kind.name in FLOATS:
+        # NaN is in no bounds
+        condition = f"CASE WHEN isnan(v) THEN {stats.contains_nan is False} ELSE {condition} END"
     answer = evaluate(f"SELECT count(*) FILTER ({condition}) AS n FROM rows", {"rows": pa.table({"v": values})})
     outside = int(answer.column(0)[0].as_py())
     nulls = values.null_count
@@ -183,6 +191,16 @@ def wrong_null_counts(context: Context) -> Iterator[Row]:
                     evidence="SELECT value_count, null_count FROM ducklake_file_column_stats "
                     f"WHERE data_file_id = {one.file.data_file_id:d} AND column_id = {found.column.column_id:d}",
                 )
+
+
+def rows_of_other_partitions(context: Context) -> Iterator[Row]:
+    for one in context.once(facts):
+        if one.keys is not None:
+            yield _row(one, keys=_shown(one.file.partition_values), found=_shown(one.keys))
+
+
+def _shown(values: Values) -> str:
+    return ", ".join("NULL" if value is None else value for value in values)
 
 
 def future_rows(context: Context) -> Iterator[Row]:
@@ -262,8 +280,9 @@ def _delete_records(context: Context, table_id: int) -> list[dict[str, object]]:
 def large_row_ids(context: Context) -> Iterator[Row]:
     largest: dict[int, int] = {}
     for one in context.once(facts):
-        if len(one.row_ids):
-            largest[one.file.table_id] = max(largest.get(one.file.table_id, -1), int(one.row_ids.max()))
+        kept = one.row_ids[one.row_ids < _OF_TRANSACTIONS]
+        if len(kept):
+            largest[one.file.table_id] = max(largest.get(one.file.table_id, -1), int(kept.max()))
     for table_id, row_id in largest.items():
         found = context.rows(f"SELECT max(next_row_id) AS n FROM ducklake_table_stats WHERE table_id = {table_id:d}")
         following = found[0]["n"]
@@ -276,6 +295,13 @@ def large_row_ids(context: Context) -> Iterator[Row]:
                 "until": None,
                 "evidence": f"SELECT next_row_id FROM ducklake_table_stats WHERE table_id = {table_id:d}",
             }
+
+
+def row_ids_of_transactions(context: Context) -> Iterator[Row]:
+    for one in context.once(facts):
+        local = one.row_ids[one.row_ids >= _OF_TRANSACTIONS]
+        if len(local):
+            yield _row(one, row_id=int(local.min()), rows=len(local))
 
 
 def _deletes(context: Context) -> Iterator[tuple[dict[str, object], npt.NDArray[np.int64]]]:

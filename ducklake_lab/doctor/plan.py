@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import versions
-from ducklake_lab.catalog.below_sqlalchemy import run_text
+from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.doctor.context import Context
 
 Record = dict[str, object]
@@ -156,20 +156,21 @@ def replaced(table: str, old: Iterable[Record], new: Iterable[Record]) -> list[C
     return changes
 
 
-def apply(context: Context, plan: Plan) -> None:
-    """Write the changes; the caller commits."""
+def apply(context: Context, plan: Plan, writes: Writes) -> None:
+    """Hold the changes."""
     for change in plan.changes:
         table = metadata_table(context, change.table)
         if change.old is None:
-            context.connection.execute(table.insert(), change.new)
+            assert change.new is not None
+            writes.write_to_earlier(table.insert().values(change.new))
         elif change.new is None:
-            context.connection.execute(table.delete().where(_matches(table, change.old)))
+            writes.write_to_earlier(table.delete().where(_matches(table, change.old)))
         else:
             values = {name: value for name, value in change.new.items() if change.old[name] != value}
             if values:
-                context.connection.execute(table.update().where(_matches(table, change.old)).values(**values))
+                writes.write_to_earlier(table.update().where(_matches(table, change.old)).values(**values))
     for statement in plan.statements:
-        run_text(context.connection, statement.sql)
+        writes.text(statement.sql)
 
 
 def _matches(table: sa.Table, values: Mapping[str, Any]) -> sa.ColumnElement[bool]:

@@ -15,6 +15,7 @@ from ducklake_lab.errors import DataFileError
 from ducklake_lab.maintenance.delete_orphaned_files import delete_orphaned_files
 from ducklake_lab.model.files import DeleteFile
 from ducklake_lab.model.quoting import quote_identifier
+from ducklake_lab.model.types import DataType
 from ducklake_lab.parallel import in_parallel
 
 #: Data files with deletions in two places whose delete files are read without `deep`.
@@ -23,6 +24,7 @@ _KINDS = (
     ("data file", "ducklake_data_file", "data_file_id"),
     ("delete file", "ducklake_delete_file", "delete_file_id"),
 )
+_TYPES = "SELECT table_id, column_id, column_name, column_type, begin_snapshot, end_snapshot FROM ducklake_column"
 #: Names of columns of tables of inlined rows.
 _COLUMNS = {
     "sqlite": "SELECT m.name, p.name FROM sqlite_master AS m JOIN pragma_table_info(m.name) AS p "
@@ -294,3 +296,22 @@ def differing_inlined_columns(context: Context) -> Iterator[Row]:
                     "evidence": f"SELECT column_name FROM ducklake_column WHERE table_id = {table_id:d} "
                     f"AND begin_snapshot <= {at:d} AND (end_snapshot IS NULL OR end_snapshot > {at:d})",
                 }
+
+
+def unknown_types(context: Context) -> Iterator[Row]:
+    """Columns whose type nobody knows."""
+    known: dict[str, bool] = {}
+    for column in context.rows(_TYPES):
+        text = str(column["column_type"])
+        if text not in known:
+            known[text] = DataType(text).is_known
+        if not known[text]:
+            yield {
+                "table_id": column["table_id"],
+                "id": column["column_id"],
+                "name": column["column_name"],
+                "type": text,
+                "since": column["begin_snapshot"],
+                "until": column["end_snapshot"],
+                "evidence": f"{_TYPES} WHERE table_id = {column['table_id']} AND column_id = {column['column_id']}",
+            }

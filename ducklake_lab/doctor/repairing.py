@@ -12,14 +12,15 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
-from ducklake_lab.catalog.races import is_lost_race
+from ducklake_lab.catalog.races import is_full, is_lock_timeout, is_lost_race, is_refusal
+from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.doctor.check import Check, Finding
 from ducklake_lab.doctor.context import Context
 from ducklake_lab.doctor.examine import hits
 from ducklake_lab.doctor.plan import NoRepairError, Plan, apply, metadata_table
 from ducklake_lab.doctor.registry import BY_NAME
 from ducklake_lab.duckdb import library as duckdb
-from ducklake_lab.errors import DuckLakeError, TransactionError
+from ducklake_lab.errors import CommitUnknownError, DuckLakeError, TransactionError
 from ducklake_lab.storage import Storage
 
 #: Tries of a commit that other commits overtake.
@@ -68,15 +69,17 @@ def repair(lake: Lake, findings: Sequence[Finding], author: str | None = None) -
     return [_repair(lake, finding, author) for finding in findings]
 
 
+class _LostRaceError(Exception):
+    """Another commit was quicker; nothing was written."""
+
+
 def _repair(lake: Lake, finding: Finding, author: str | None) -> Repaired:
     for _ in range(_TRIES):
         try:
             return _try(lake, finding, author)
         except NoRepairError as error:
             return Repaired(finding, None, f"none: {error}")
-        except (sa.exc.DBAPIError, duckdb.Error) as error:
-            if not is_lost_race(error):
-                raise
+        except _LostRaceError:
             time.sleep(random.uniform(*_PAUSE))
     raise TransactionError(f"The repair lost against other commits {_TRIES} times; nothing was written. Try again.")
 
@@ -90,14 +93,32 @@ def _try(lake: Lake, finding: Finding, author: str | None) -> Repaired:
             plan = _plan(context, finding)
             if plan is None:
                 return Repaired(finding, None, "none: it is gone")
-            apply(context, plan)
-            snapshot_id = _add_snapshot(context, finding, plan, author)
+            writes = Writes(connection)
+            apply(context, plan, writes)
+            snapshot_id, moment = _add_snapshot(context, finding, plan, author, writes)
+            writes.flush()
             _check_mended(lake, connection, finding)
-            connection.commit()
-        except BaseException:
+        except BaseException as error:
             if plan is not None:
                 Storage().discard(plan.written)
+            if isinstance(error, Exception) and is_lost_race(error) and not is_lock_timeout(error):
+                raise _LostRaceError from error
             raise
+        try:
+            connection.commit()
+        except (sa.exc.DBAPIError, duckdb.Error) as error:
+            refused = is_lost_race(error) or is_refusal(error) or is_full(error)
+            if refused:
+                Storage().discard(plan.written)
+            if is_lost_race(error) and not is_full(error):
+                raise _LostRaceError from error
+            if refused:
+                raise
+            if not lake.holds(snapshot_id, moment):
+                raise CommitUnknownError(
+                    f"It is not known whether the repair of {finding.object} was committed as snapshot {snapshot_id}; ask the "
+                    "doctor again. The files that were written are kept."
+                ) from error
     lake.cache.store(None)
     lake.cache.forget()
     lake.last_committed = snapshot_id
@@ -132,32 +153,31 @@ def _check_mended(lake: Lake, connection: sa.Connection, finding: Finding) -> No
         raise NoRepairError("the repair would leave it as it is")
 
 
-def _add_snapshot(context: Context, finding: Finding, plan: Plan, author: str | None) -> int:
-    """Add the snapshot of a repair; it changes no row, as compactions do."""
+def _add_snapshot(
+    context: Context, finding: Finding, plan: Plan, author: str | None, writes: Writes
+) -> tuple[int, datetime]:
+    """Hold the snapshot of a repair, and return its id and time; it changes no row, as compactions do."""
     known = metadata_table(context, "ducklake_snapshot")
     s = known.c
     latest = context.connection.execute(
         sa.select(*known.c).where(s.snapshot_id == context.newest).order_by(s.next_file_id.desc()).limit(1)
     ).one()
-    snapshot_id = context.newest + 1
-    context.connection.execute(
-        known.insert(),
-        {
-            "snapshot_id": snapshot_id,
-            "snapshot_time": datetime.now(UTC),
-            "schema_version": latest.schema_version,
-            "next_catalog_id": max(latest.next_catalog_id, plan.next_catalog_id),
-            "next_file_id": max(latest.next_file_id, plan.next_file_id),
-        },
+    writes.expect(sa.select(sa.func.max(s.snapshot_id)), context.newest)
+    snapshot_id, moment = context.newest + 1, datetime.now(UTC)
+    writes.insert(
+        known,
+        snapshot_id=snapshot_id,
+        snapshot_time=moment,
+        schema_version=latest.schema_version,
+        next_catalog_id=max(latest.next_catalog_id, plan.next_catalog_id),
+        next_file_id=max(latest.next_file_id, plan.next_file_id),
     )
-    context.connection.execute(
-        metadata_table(context, "ducklake_snapshot_changes").insert(),
-        {
-            "snapshot_id": snapshot_id,
-            "changes_made": "" if plan.table_id is None else f"compacted_table:{plan.table_id:d}",
-            "author": author,
-            "commit_message": f"repair of {finding.check}: {finding.object}"[:400],
-            "commit_extra_info": plan.undo(),
-        },
+    writes.insert(
+        metadata_table(context, "ducklake_snapshot_changes"),
+        snapshot_id=snapshot_id,
+        changes_made="" if plan.table_id is None else f"compacted_table:{plan.table_id:d}",
+        author=author,
+        commit_message=f"repair of {finding.check}: {finding.object}"[:400],
+        commit_extra_info=plan.undo(),
     )
-    return snapshot_id
+    return snapshot_id, moment

@@ -3,7 +3,10 @@
 The server runs texts of SQL, each connection in a session of its own, so that BEGIN, COMMIT and ROLLBACK are texts as well. A lost
 answer looks like a lost request, and the transaction of a client that dies stays open. So no transaction is open between two requests:
 a read sees what was committed before it, and statements that write are held until COMMIT, and go to the server with it as one text.
-The server runs all of it or nothing. Only a read after held statements, in their transaction, leaves it open: commits read before.
+The server runs all of it or nothing. A read after held statements is one text, too: these, the read, and a ROLLBACK.
+
+A transaction that a server refuses stays open until the client's ROLLBACK. Servers of DuckLake Lab have a function that runs such a
+text in a session of its own, and ends it with the answer, see `served`.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import itertools
 import os
 import random
 import re
+import secrets
 import threading
 import time
 from collections.abc import Iterable, Sequence
@@ -19,6 +23,7 @@ from contextlib import suppress
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from ducklake_lab.duckdb.connections import in_memory
 from ducklake_lab.duckdb.extensions import load
@@ -33,8 +38,10 @@ _INSERT = re.compile(r"(\s*insert\s+into\s.*\bvalues\s*)(\([^()'\"]*\))\s*", re.
 _DEFINES = re.compile(r"\s*create\b", re.IGNORECASE)
 #: Statements whose effect lasts as long as a session.
 _SETS = re.compile(r"\s*use\b", re.IGNORECASE)
-#: The client's part of an error: the text that it sent.
-_OWN_PART = re.compile(r"\s*LINE 1: FROM quack_query_by_name.*", re.DOTALL)
+#: Parts of an error that show a text, that of the server and that of the client.
+_SHOWN_TEXT = re.compile(r"\s*LINE \d+: .*", re.DOTALL)
+#: The class of an error, which begins its text.
+_CLASS = re.compile(r"\A(?:[\w-]+ )+Error: ")
 #: Seconds for an answer: large catalogs take longer than DuckDB's 30.
 _TIMEOUT = 300
 #: What errors of a server mean, as it sends their texts without their classes.
@@ -55,7 +62,13 @@ _TURN = "ducklake_lab_commit"
 _TAKE_TURN = (f"CREATE TYPE {_TURN} AS BOOLEAN", f"DROP TYPE {_TURN}")
 #: Seconds for which a commit waits for its turn, and between two tries. Without a turn, keys and conflicts of rows decide.
 _TURN_SECONDS, _TURN_PAUSE = 2.0, (0.002, 0.02)
-_NO_SESSION, _NO_ANSWER, _NO_TRANSACTION = "Invalid connection id", "Failed to send message", "no transaction is active"
+_NO_SESSION, _NO_ANSWER = "Invalid connection id", "Failed to send message"
+#: Function of servers of DuckLake Lab: runs a text with a transaction as a whole, and gives the rows of its last statement or an error.
+WHOLE = "ducklake_lab_whole"
+#: Begins its answer where the server refused the text; any other answer is a stream of Arrow.
+REFUSED = b"refused: "
+#: A variable of a session, which a ROLLBACK leaves: rows that were read amid what it takes back.
+_READ = "ducklake_lab_read"
 
 
 class ServerRefusedError(duckdb.InvalidInputException):
@@ -127,8 +140,9 @@ class RemoteConnection:
         self._expected: list[str] = []
         self._registered: dict[str, str] = {}
         self._settings: list[str] = []
-        self._is_open = self._has_result = False
-        self.is_broken = False
+        self._has_result = self.is_broken = False
+        #: Whether the server has the function `WHOLE`, as far as is known.
+        self._runs_whole = True
         try:
             self._attach()
         except BaseException:
@@ -140,8 +154,7 @@ class RemoteConnection:
     def execute(self, statement: str, parameters: Sequence[object] = (), *, awaited: bool = False) -> RemoteConnection:
         """Run a statement, or hold it until COMMIT where it only writes.
 
-        A read after held statements runs in a transaction with them, which is open from then on: only for work that
-        nobody else waits for.
+        A read after held statements sees their changes, which the server makes and takes back for it.
 
         Args:
             awaited: run it now, in a transaction of its own, also where it only writes.
@@ -153,7 +166,10 @@ class RemoteConnection:
         if writes and not awaited:
             self._held.append(text)
             return self
-        self._read(text, is_repeatable=not writes)
+        if self._held and not writes:
+            self._read_after(self._held, text)
+        else:
+            self._run_anew(text, is_repeatable=not writes)
         self._has_result = True
         if _SETS.match(text):
             self._settings.append(text)
@@ -232,37 +248,18 @@ class RemoteConnection:
         """Do nothing: the server's transaction begins with the text of the commit."""
 
     def commit(self) -> None:
-        """Send what is held, with COMMIT, as one text.
+        """Send what is held as one text.
 
         Raises:
             duckdb.Error: nothing was written; or the answer was lost, `is_broken` is set, and it may have been.
         """
         held, expected = self._taken()
-        if not held and not self._is_open:
-            return
-        try:
-            if self._is_open:
-                self._run(_text(*expected, *held, "COMMIT"))
-            else:
-                self._run_as_transaction(expected, held)
-        except duckdb.Error:
-            self._is_open = not self.is_broken
-            with suppress(duckdb.Error):  # a server that is lost has ended the transaction
-                self.rollback()
-            raise
-        self._is_open = False
+        if held:
+            self._run_transaction(expected, [*held, "COMMIT"], takes_turn=True)
 
     def rollback(self) -> None:
-        """Drop what is held, and end the server's transaction."""
+        """Drop what is held; the server knows nothing of it."""
         self._taken()
-        if not self._is_open or self.is_broken:
-            return
-        self._is_open = False
-        try:
-            self._run("ROLLBACK")
-        except duckdb.TransactionException as error:
-            if _NO_TRANSACTION not in str(error):
-                raise
 
     def close(self) -> None:
         """End the session on the server."""
@@ -282,34 +279,60 @@ class RemoteConnection:
         used = [rows for name, rows in self._registered.items() if name in text]
         return f"WITH {', '.join(used)} {text}" if used else text
 
-    def _read(self, text: str, *, is_repeatable: bool) -> None:
-        if self._held and not self._is_open:
-            self._is_open = True
-            held, self._held = self._held, []
-            self._run_anew(_text("BEGIN TRANSACTION", *held, text), is_repeatable=False)
-        elif self._is_open:
-            held, self._held = self._held, []
-            self._run(_text(*held, text))
-        else:
-            self._run_anew(text, is_repeatable=is_repeatable)
+    def _read_after(self, held: Sequence[str], text: str) -> None:
+        """Run a read as it is after held statements, which are taken back."""
+        row = f"{_READ}_row"  # no column has this name
+        reads = (
+            f"SET VARIABLE {_READ} = (SELECT list({row}) FROM ({text}) AS {row})",
+            "ROLLBACK",
+            f"SELECT unnest(getvariable('{_READ}'), max_depth := 2)",
+        )
+        self._run_transaction((), [*held, *reads], takes_turn=False)
 
-    def _run_as_transaction(self, expected: Sequence[str], statements: Sequence[str]) -> None:
-        """Run statements as one text, when nobody else does; the server runs all of them or none."""
+    def _run_transaction(self, expected: Sequence[str], statements: Sequence[str], *, takes_turn: bool) -> None:
+        """Run a transaction as one text, which the server runs as a whole or not at all.
+
+        Args:
+            expected: statements that fail where it is to be refused.
+            takes_turn: wait until nobody else runs one that does.
+        """
+        if self._runs_whole and self._asked_for_whole(_text("BEGIN TRANSACTION", *expected, *statements)):
+            return
         until = time.monotonic() + _TURN_SECONDS
-        turn: Sequence[str] = _TAKE_TURN
+        turn: Sequence[str] = _TAKE_TURN if takes_turn else ()
         while True:
             try:
-                text = _text("BEGIN TRANSACTION", *expected, *turn, *statements, "COMMIT")
-                self._run_anew(text, is_repeatable=False)
-            except duckdb.TransactionException as error:
-                if _TURN not in str(error):
+                self._run_anew(_text("BEGIN TRANSACTION", *expected, *turn, *statements), is_repeatable=False)
+            except duckdb.Error as error:
+                if not self.is_broken:  # a server that is lost has ended the transaction
+                    with suppress(duckdb.Error):  # a COMMIT that failed has ended it
+                        self._run("ROLLBACK")
+                if not (turn and isinstance(error, duckdb.TransactionException) and _TURN in str(error)):
                     raise
             else:
                 return
-            self._is_open = True
-            self.rollback()
             turn = _TAKE_TURN if time.monotonic() < until else ()
             time.sleep(random.uniform(*_TURN_PAUSE))
+
+    def _asked_for_whole(self, text: str) -> bool:
+        """Have the server's function run a text, and return whether it has one."""
+        tag = f"$t{secrets.token_hex(8)}$"
+        whole = _text(*self._settings, text)  # the function has a session of its own
+        try:
+            self._run_anew(f"SELECT {WHOLE}({tag}{whole}{tag})", is_repeatable=False)
+        except duckdb.Error as error:
+            if f"{WHOLE} does not exist" not in str(error):
+                raise
+            self._runs_whole = False
+            return False
+        ((answer,),) = self._local.fetchall()
+        if answer.startswith(REFUSED):
+            raise _understood(duckdb.InvalidInputException(answer.removeprefix(REFUSED).decode()))
+        found = pa.ipc.open_stream(answer).read_all()
+        if found.num_columns:
+            self._local.register(_READ, found)
+            self._local.execute(f"FROM {_READ}")
+        return True
 
     def _run_anew(self, text: str, *, is_repeatable: bool) -> None:
         """Run a text in no transaction, in a session that is made anew where the server has lost it.
@@ -375,7 +398,7 @@ class RemoteConnection:
 
 def _understood(error: duckdb.Error) -> duckdb.Error:
     """The error of a server, in the class that it had there."""
-    text = _OWN_PART.sub("", str(error)).removeprefix("Invalid Input Error: ").strip()
+    text = _CLASS.sub("", _SHOWN_TEXT.sub("", str(error)).strip(), count=1)
     if not isinstance(error, duckdb.InvalidInputException):
         return type(error)(text)
     return next((kind for pattern, kind in _ERRORS if pattern.search(text)), duckdb.InvalidInputException)(text)

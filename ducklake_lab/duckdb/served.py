@@ -1,17 +1,24 @@
-"""Database files that this process serves to others, by DuckDB's extension quack."""
+"""Database files that this process serves to others, by DuckDB's extension quack.
+
+The extension runs texts, each client's in a session of its own. A transaction that a statement in it fails stays open there until the
+client's ROLLBACK, and keeps the rows that it changed. So the server has a function that runs a text with a transaction: in a session that
+ends with the call, and one after the other.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import duckdb
+import pyarrow as pa
 
 from ducklake_lab.duckdb.connections import of_file
-from ducklake_lab.duckdb.remote import load_quack
+from ducklake_lab.duckdb.remote import REFUSED, WHOLE, load_quack
 from ducklake_lab.model.quoting import quote_text
 
 
@@ -35,6 +42,7 @@ def served(path: str, host: str, port: int, token: str, *, elsewhere: bool = Fal
     connection = of_file(path)
     try:
         load_quack(connection)
+        _offer_whole(connection)
         _start(connection, address, token, elsewhere=elsewhere)
         connection.execute("SET enable_external_access = false; SET lock_configuration = true")
         try:
@@ -43,6 +51,31 @@ def served(path: str, host: str, port: int, token: str, *, elsewhere: bool = Fal
             connection.execute(f"CALL quack_stop({quote_text(address)})")
     finally:
         connection.close()
+
+
+def _offer_whole(connection: duckdb.DuckDBPyConnection) -> None:
+    """Makes the function `WHOLE`: one transaction at a time, none left open."""
+    turn = threading.Lock()
+    connection.execute("SET arrow_lossless_conversion = true")
+
+    def whole(text: str) -> bytes:
+        with turn, connection.cursor() as session:  # its end is that of its transaction, too
+            try:
+                found = session.execute(text)
+                rows = found.to_arrow_table() if found.description else pa.table({})
+            except duckdb.Error as error:
+                return REFUSED + str(error).encode()
+        return _streamed(rows)
+
+    # one value: to take a struct apart, DuckDB would call the function for each field
+    connection.create_function(WHOLE, whole, ["VARCHAR"], "BLOB", side_effects=True)
+
+
+def _streamed(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as stream:
+        stream.write_table(rows)
+    return bytes(sink.getvalue())
 
 
 def _checked(host: str, port: int) -> int:

@@ -26,23 +26,31 @@ def cleanup_old_files(lake: Lake, older_than: datetime | None, *, dry_run: bool)
         DataFileError: a file that a table of theirs needs is missing: they may hold its rows. Nothing was deleted.
         CatalogError: a branch shares files of the lake, and its catalog is missing. Nothing was deleted.
     """
-    scheduled = read_scheduled(lake, older_than)
-    real = RealPaths().of
-    tables = read_known_tables(lake) if scheduled else []
-    needed = {real(place) for table in tables for places, _ in table.files for place in places}
-    # branches are looked for after the list of files was read
-    needed |= read_shared_files(lake).keys() if scheduled else set()
-    files = [
-        (file_id, path)
-        for file_id, path in scheduled
-        if is_below(path, lake.data_path, real) and real(path) not in needed
-    ]
+    files, tables = _unneeded(lake, older_than)
     in_parallel(_tables_of([path for _, path in files], tables), _check_files)
     if files and not dry_run:
         lake.check_writable()
         Storage().delete(path for _, path in files)
         remove_scheduled(lake, files)
     return [path for _, path in files]
+
+
+def count_old_files(lake: Lake, older_than: datetime | None) -> int:
+    """Return how many files `cleanup_old_files` would delete; it raises its errors of branches, and looks at no file."""
+    return len(_unneeded(lake, older_than)[0])
+
+
+def _unneeded(lake: Lake, older_than: datetime | None) -> tuple[list[tuple[int, str]], Sequence[KnownTable]]:
+    """Return the scheduled files that nothing needs, by id and path, and the tables of the lake if there are any scheduled."""
+    scheduled = read_scheduled(lake, older_than)
+    if not scheduled:
+        return [], []
+    real, tables = RealPaths().of, read_known_tables(lake)
+    needed = {real(place) for table in tables for places, _ in table.files for place in places}
+    # branches are looked for after the list of files was read
+    needed |= read_shared_files(lake).keys()
+    files = [(number, path) for number, path in scheduled if is_below(path, lake.data_path, real)]
+    return [(number, path) for number, path in files if real(path) not in needed], tables
 
 
 def _tables_of(paths: Iterable[str], tables: Sequence[KnownTable]) -> list[KnownTable]:

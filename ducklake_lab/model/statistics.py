@@ -42,6 +42,9 @@ _KEPT = {
     **dict.fromkeys(("timestamp_ns", "json", "blob", "geometry"), Kept(nulls=True)),
 }
 
+#: Types whose NULLs are counted; decimals are, too.
+COUNTED = tuple(name for name, facts in _KEPT.items() if facts.nulls)
+
 
 def kept(kind: DataType) -> Kept:
     """Return the statistics that may be relied on for columns of a type."""

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -20,6 +20,20 @@ from ducklake_lab.scan.counts import in_one, inlined_rows, read_uncertain
 from ducklake_lab.scan.visible_counts import FileRows
 
 
+class Partition(NamedTuple):
+    """Facts that files have in common which may become one.
+
+    Attributes:
+        partition_id: of the keys that the file was written by; None where there were none.
+        values: of the keys, as the catalog has them.
+        version: of the table's columns.
+    """
+
+    partition_id: int | None
+    values: tuple[str | None, ...]
+    version: int
+
+
 @dataclass(frozen=True, slots=True)
 class FileShape:
     """A data file as maintenance sees it.
@@ -29,7 +43,6 @@ class FileShape:
         begin_snapshot: the snapshot that added it.
         rows: in it at the snapshot, those deleted since they were written included.
         deleted: by delete file or inlined.
-        partition: equal for files that may become one: their partition id and values, and the version of their columns.
     """
 
     file_id: int
@@ -37,7 +50,7 @@ class FileShape:
     rows: int
     deleted: int
     bytes: int
-    partition: object
+    partition: Partition
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +96,7 @@ def table_shapes(
     shapes: defaultdict[int, list[FileShape]] = defaultdict(list)
     for of_table, file_id, partition_id, count, size, begin in rows:
         version = bisect_right(versions.get(of_table, ()), begin)
-        partition = (partition_id, *keys.get(file_id, ()), version)
+        partition = Partition(partition_id, tuple(keys.get(file_id, ())), version)
         counted = uncertain[file_id].counted if file_id in uncertain else FileRows(count, deleted.get(file_id, 0))
         shapes[of_table].append(FileShape(file_id, begin, counted.rows, counted.deleted, size, partition))
     kept = inlined_rows(connection, snapshot_id, table_id)

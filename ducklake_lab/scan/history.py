@@ -285,6 +285,13 @@ def touched_tables(connection: sa.Connection, between: tuple[int, int], *, maint
     return newest
 
 
+def read_commit_notes(connection: sa.Connection, prefix: str, most: int) -> Sequence[str | None]:
+    """Return the notes of the newest commits whose message begins so."""
+    c = t.snapshot_changes.c
+    query = sa.select(c.commit_extra_info).where(c.commit_message.startswith(prefix, autoescape=True))
+    return connection.scalars(query.order_by(c.snapshot_id.desc()).limit(most)).all()
+
+
 def snapshot_before(connection: sa.Connection, snapshot_id: int) -> int | None:
     """The newest snapshot that is older than one, and not expired; None where there is none."""
     column = t.snapshot.c.snapshot_id

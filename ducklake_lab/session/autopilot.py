@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Literal
 from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 
+from ducklake_lab.autopilot.estimates import MESSAGE, MOST, Estimates, records_of
+from ducklake_lab.autopilot.partitions import Values, checked_condition, chosen, shown
 from ducklake_lab.autopilot.plan import Need, Piece, pieces_of
 from ducklake_lab.autopilot.policy import KEY, Policy, check, policy_of, scopes_of, stored, written
 from ducklake_lab.autopilot.run import Receipt, Workshop, run
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.options import Options, Scope
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.errors import SnapshotNotFoundError, TransactionError, UsageError
+from ducklake_lab.errors import CatalogError, SnapshotNotFoundError, TransactionError, UsageError
 from ducklake_lab.files.options import target_file_size
 from ducklake_lab.maintenance import checkpoint
+from ducklake_lab.maintenance.cleanup_old_files import count_old_files
 from ducklake_lab.maintenance.expire_snapshots import find_expirable
 from ducklake_lab.model.entries import Table
-from ducklake_lab.scan.file_stats import table_shapes
-from ducklake_lab.session.listings import Listing
+from ducklake_lab.scan.file_stats import TableShape, table_shapes
+from ducklake_lab.scan.history import read_commit_notes
+from ducklake_lab.session.listings import Listing, Unit
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.names.stored_definitions import with_plain_sort_keys
 from ducklake_lab.session.transactions.transactions import Transactions
-from ducklake_lab.transaction.cleanup import read_scheduled
 from ducklake_lab.transaction.transaction import Transaction
 
 
@@ -53,19 +55,17 @@ class Autopilot:
             only_enabled: only tables whose policy is enabled, within the lake's hours.
 
         Returns:
-            The columns are `table`, `step`, `files`, `bytes` to read, and `effect`; of a run `outcome`, `snapshot`
-            and `seconds` too.
+            The columns are `table`, `partitions`, `step`, `files`, `bytes` to read, and `effect`; of a plan `expected`, an
+            estimate of its seconds, and of a run `outcome`, `snapshot` and `seconds`.
 
         Raises:
-            UsageError: the policy has no such setting.
+            UsageError: the policy has no such setting, or its condition fits the partitions of no table.
             TransactionError: a transaction is open, or the lake is read-only.
         """
         lake = self._lakes.get()
         own, pieces = self._planned(lake, dict(policy or {}), only_enabled=only_enabled)
         if dry_run:
-            rows: list[tuple[object, ...]] = [_facts(one, one.gain) for one in pieces]
-            note = "nothing has changed yet" if rows else "nothing to do"
-            return Listing(f"Autopilot of {lake.alias}", COLUMNS, rows, noun="piece", note=note, units=UNITS)
+            return _plan(lake, pieces)
         if self._lakes.in_transaction:
             raise TransactionError("The autopilot commits each piece; COMMIT or ROLLBACK the open transaction first.")
         lake.check_writable()
@@ -92,6 +92,7 @@ class Autopilot:
         with self._lakes.statement():
             lake, scopes = self._scopes(table, schema)
             with self._transactions.writing(lake) as transaction:
+                _check_where(settings.get("where"), transaction, scopes[-1])
                 text = transaction.options.values.get((*scopes[-1], KEY))
                 merged = {**(stored(text) if text is not None else {}), **settings}
                 kept = {name: value for name, value in merged.items() if value is not None}
@@ -122,10 +123,12 @@ class Autopilot:
                 if only_enabled and not own.is_open(now.astimezone(ZoneInfo(options.time_zone))):
                     return own, []
                 tables = {i: policy_of(options, scopes_of(table), given) for i, table in state.tables.items()}
-                chosen = {i: policy for i, policy in tables.items() if policy.enabled or not only_enabled}
-                shapes = table_shapes(lake, connection, state.snapshot.snapshot_id) if chosen else {}
-                ages = {policy.settled for policy in chosen.values()}
-                settled = {age: _newest_before(lake, connection, now - timedelta(seconds=age)) for age in ages}
+                wanted = {i: policy for i, policy in tables.items() if policy.enabled or not only_enabled}
+                shapes = table_shapes(lake, connection, state.snapshot.snapshot_id) if wanted else {}
+                ages = {age for policy in wanted.values() for age in (policy.settled, policy.quiet)}
+                newest = {age: _newest_before(lake, connection, now - timedelta(seconds=age)) for age in ages}
+            wanted = {i: policy for i, policy in wanted.items() if i in shapes}
+            partitions = _chosen_partitions(wanted, state.tables, shapes, options.time_zone)
             needs = [
                 Need(
                     state.tables[i],
@@ -133,10 +136,11 @@ class Autopilot:
                     shapes[i],
                     policy,
                     target_file_size(options, state.tables[i]),
-                    settled[policy.settled],
+                    newest[policy.settled],
+                    newest[policy.quiet] if policy.quiet else None,
+                    partitions.get(i),
                 )
-                for i, policy in chosen.items()
-                if i in shapes
+                for i, policy in wanted.items()
             ]
             pieces = pieces_of(needs)
             if own.enabled or not only_enabled:
@@ -160,11 +164,69 @@ class Autopilot:
             yield transaction
 
 
-UNITS: Mapping[str, Literal["share", "bytes"]] = {"bytes": "bytes"}
+UNITS: Mapping[str, Unit] = {"bytes": "bytes", "expected": "seconds", "seconds": "seconds"}
 #: Columns of a plan.
-COLUMNS = ("table", "step", "files", "bytes", "effect")
+COLUMNS = ("table", "partitions", "step", "files", "bytes", "effect")
 #: Further columns of a run.
 OF_RECEIPTS = ("outcome", "snapshot", "seconds")
+
+
+def _plan(lake: Lake, pieces: Sequence[Piece]) -> Listing:
+    """Return pieces with their expected times."""
+    with lake.connect() as connection:
+        estimates = Estimates(records_of(read_commit_notes(connection, MESSAGE, MOST)) if pieces else ())
+    times = [estimates.of(one) for one in pieces]
+    rows = [(*_facts(one, one.gain), round(expected, 1)) for one, expected in zip(pieces, times, strict=True)]
+    note = "nothing to do"
+    if rows:
+        note = f"about {_duration(sum(times))} in all · {estimates.basis(pieces)} · nothing has changed yet"
+    title = f"Autopilot of {lake.alias}"
+    return Listing(title, (*COLUMNS, "expected"), rows, noun="piece", note=note, units=UNITS)
+
+
+def _check_where(where: object, transaction: Transaction, scope: Scope) -> None:
+    """Check a condition of partitions before it is stored; that of a table must fit its partition keys."""
+    if not isinstance(where, str):
+        return
+    kind, entry = scope
+    if kind == "table" and entry is not None:
+        chosen(where, transaction.state.tables[entry], (), transaction.options.time_zone)
+    else:
+        checked_condition(where)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{max(round(seconds), 1)} s"
+    return f"{round(seconds / 60):,} min" if seconds < 5_400 else f"{seconds / 3600:,.1f} h"
+
+
+def _chosen_partitions(
+    policies: Mapping[int, Policy], tables: Mapping[int, Table], shapes: Mapping[int, TableShape], time_zone: str
+) -> dict[int, set[Values]]:
+    """Return the partitions that the conditions of policies choose, by table id; a policy without one has none.
+
+    A condition of a lake or a schema need not fit all tables: nothing is chosen of those with other partition keys.
+
+    Raises:
+        UsageError: it fits no table.
+    """
+    found: dict[int, set[Values]] = {}
+    fitting, refused = set[str](), dict[str, UsageError]()
+    for table_id, policy in policies.items():
+        if policy.where is None:
+            continue
+        partitions = {file.partition for file in shapes[table_id].files}
+        try:
+            found[table_id] = chosen(policy.where, tables[table_id], partitions, time_zone)
+            fitting.add(policy.where)
+        except UsageError as error:
+            found[table_id] = set()
+            refused[policy.where] = error
+    for where, refusal in refused.items():
+        if where not in fitting:
+            raise refusal
+    return found
 
 
 def _row(receipt: Receipt) -> tuple[object, ...]:
@@ -173,7 +235,7 @@ def _row(receipt: Receipt) -> tuple[object, ...]:
 
 
 def _facts(piece: Piece, effect: str) -> tuple[object, ...]:
-    return piece.name, piece.step, len(piece.files), piece.read_bytes, effect
+    return piece.name, shown(piece.table, piece.partitions), piece.step, len(piece.files), piece.read_bytes, effect
 
 
 def _of_lake(lake: Lake, options: Options) -> Iterator[Piece]:
@@ -184,9 +246,12 @@ def _of_lake(lake: Lake, options: Options) -> Iterator[Piece]:
         if found:
             yield Piece("expire", None, lake.alias, rows=len(found))
     if delete_before is not None:
-        scheduled = read_scheduled(lake, delete_before)
-        if scheduled:
-            yield Piece("clean up", None, lake.alias, rows=len(scheduled))
+        try:
+            count = count_old_files(lake, delete_before)
+        except CatalogError:  # of a branch, whose files are not known; the run says which
+            count = 1
+        if count:
+            yield Piece("clean up", None, lake.alias, rows=count)
 
 
 def _table(transaction: Transaction, table_id: int) -> Table | None:

@@ -16,6 +16,8 @@ from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.details import FileDetails
 
 Item = TypeVar("Item")
+#: Units of numbers in a listing.
+Unit = Literal["share", "bytes", "seconds"]
 
 
 class _Listing(Sequence[Item], Generic[Item]):
@@ -84,7 +86,8 @@ class Listing(_Listing[dict[str, object]]):
         noun: the word for one counted item, e.g. `table`.
         total: the number of items; fewer than the rows if some rows are parts of others.
         note: the text below the rows, or "".
-        units: units of columns with shares of 1 or bytes: a view writes 0.25 as 25% and 1,000,000 as 1 MB.
+        units: units of columns with shares of 1, bytes or seconds: a view writes 0.25 as 25%, 1,000,000 as 1 MB and 90 as
+            1 min 30 s.
     """
 
     _view = "listing.html"
@@ -98,7 +101,7 @@ class Listing(_Listing[dict[str, object]]):
         noun: str = "row",
         total: int | None = None,
         note: str = "",
-        units: Mapping[str, Literal["share", "bytes"]] | None = None,
+        units: Mapping[str, Unit] | None = None,
     ) -> None:
         self.columns = tuple(columns)
         self.units = dict(units or {})

@@ -17,15 +17,13 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
 from ducklake_lab.catalog.options import read_options, write_option
 from ducklake_lab.catalog.races import is_full, is_lock_timeout, is_lost_race, is_nul_byte, is_refusal
-from ducklake_lab.catalog.reader import read_newest_with_options, read_snapshot, read_unfinished
+from ducklake_lab.catalog.reader import read_newest_with_options, read_unfinished
 from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.errors import (
-    CatalogError,
     CatalogLockedError,
     CommitUnknownError,
     OutdatedError,
-    SnapshotNotFoundError,
     TransactionConflictError,
     TransactionError,
 )
@@ -280,7 +278,7 @@ def _try(transaction: Transaction, *, queue: bool) -> Snapshot | None:
                 raise _Held(database.held_by(connection)) from error
             if is_lost_race(error) and not full:
                 raise _LostRace from error
-            if _has_landed(transaction, snapshot):
+            if transaction.lake.holds(snapshot.snapshot_id, snapshot.snapshot_time):
                 return snapshot
             if full:
                 raise TransactionError(database.full()) from error
@@ -327,15 +325,6 @@ def _keep(
         lake.cache.store(replace(known, options=transaction.option_rows).after(None, snapshot, writer.facts))
     elif kept is not None and changed is not None and changed[0] == kept.content:
         lake.cache.store(kept.after(changed[1], snapshot, writer.facts))
-
-
-def _has_landed(transaction: Transaction, snapshot: Snapshot) -> bool:
-    """Returns whether the snapshot is in the catalog; False proves nothing, as the server may still be committing."""
-    try:
-        with transaction.lake.connect(fresh=True) as connection:
-            return read_snapshot(connection, snapshot.snapshot_id).snapshot_time == snapshot.snapshot_time
-    except (SnapshotNotFoundError, CatalogError, sa.exc.DBAPIError, duckdb.Error):
-        return False
 
 
 def _check_conflicts(transaction: Transaction, changes: Sequence[OwnChange], connection: sa.Connection) -> None:

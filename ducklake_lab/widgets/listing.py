@@ -5,7 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ducklake_lab.widgets import values
-from ducklake_lab.widgets.html import cell, clip, count, counted, escape, heading, percent, scroll, size, table, view
+from ducklake_lab.widgets.html import (
+    cell,
+    clip,
+    count,
+    counted,
+    escape,
+    heading,
+    percent,
+    scroll,
+    seconds,
+    size,
+    table,
+    view,
+)
 
 if TYPE_CHECKING:
     from ducklake_lab.session.listings import Listing
@@ -38,6 +51,8 @@ def _cell(value: object, right: bool, unit: str) -> str:
     """Returns a value in its unit; the tooltip has the exact number."""
     if not unit or not isinstance(value, int | float):
         return cell(_html(value), right=right)
+    if unit == "seconds":
+        return cell(seconds(value), right=right, title=f"{value:,g} seconds")
     if unit == "bytes":
         return cell(size(round(value)), right=right, title=f"{count(round(value))} bytes")
     return cell(escape(percent(value)), right=right, title=f"{value:g}")

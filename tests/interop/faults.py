@@ -32,6 +32,8 @@ SCRIPT = (
     "INSERT INTO w VALUES (4, 4), (5, 5)",
     "CREATE VIEW v AS SELECT i FROM t",
     "CREATE SCHEMA other",
+    "CREATE MACRO m(x) AS x + 1",
+    "COMMENT ON TABLE t IS 'a comment'",
 )
 
 
@@ -244,6 +246,13 @@ def _faults() -> Iterator[Fault]:
         f"DELETE FROM ducklake_file_partition_value WHERE table_id = {_U}",
         f"SELECT min(begin_snapshot) FROM ducklake_data_file WHERE table_id = {_U}",
         mends=False,
+    )
+    yield Fault(
+        "rows_of_other_partition",
+        f"UPDATE ducklake_file_partition_value SET partition_value = 'p9' WHERE table_id = {_U} AND partition_value = 'p1'",
+        f"SELECT min(begin_snapshot) FROM ducklake_data_file WHERE table_id = {_U}",
+        mends=False,
+        deep=True,
     )
     # deletions
     yield Fault("delete_file_missing", since=_BEGIN_D, mends=False, files=_remove_deletes)
@@ -459,6 +468,42 @@ def _faults() -> Iterator[Fault]:
         "name_twice",
         f"UPDATE ducklake_table SET table_name = 't' WHERE table_id = {_W}",
         f"SELECT min(begin_snapshot) FROM ducklake_table WHERE table_id = {_W}",
+        mends=False,
+    )
+    yield Fault(
+        "name_twice",
+        "INSERT INTO ducklake_macro BY NAME SELECT * REPLACE (9000 AS macro_id) FROM ducklake_macro",
+        "SELECT max(begin_snapshot) FROM ducklake_macro",
+        mends=False,
+    )
+    yield Fault(
+        "begins_in_the_future",
+        f"UPDATE ducklake_macro SET begin_snapshot = {_N} + 2",
+        mends=False,
+    )
+    yield Fault(
+        "entry_of_ended_schema",
+        "UPDATE ducklake_macro SET schema_id = (SELECT schema_id FROM ducklake_schema WHERE schema_name = 'other'); "
+        f"UPDATE ducklake_schema SET end_snapshot = {_N} WHERE schema_name = 'other'",
+        f"SELECT {_N}",
+        mends=False,
+    )
+    yield Fault(
+        "file_of_ended_table",
+        f"UPDATE ducklake_table SET end_snapshot = {_N} WHERE table_id = {_U}",
+        f"SELECT {_N}",
+        mends=False,
+    )
+    yield Fault(
+        "tag_twice",
+        "INSERT INTO ducklake_tag BY NAME SELECT * REPLACE ('other' AS value) FROM ducklake_tag",
+        "SELECT max(begin_snapshot) FROM ducklake_tag",
+        mends=False,
+    )
+    yield Fault(
+        "type_unknown",
+        f"UPDATE ducklake_column SET column_type = 'int31' WHERE table_id = {_W} AND column_name = 'b'",
+        f"SELECT begin_snapshot FROM ducklake_column WHERE table_id = {_W} AND column_name = 'b'",
         mends=False,
     )
     yield Fault(

@@ -33,23 +33,23 @@ def test_the_lake_is_before_or_after(
         session.sql("CREATE TABLE t (i INTEGER, s VARCHAR); CREATE TABLE shape (i INTEGER)")
         session.sql("INSERT INTO t VALUES (0, 'old'), (100, 'kept'); INSERT INTO shape VALUES (1)")
     seen = _look(uri)
-    result = _commit(uri, 1, 0)
+    result = killed(uri, "1", 0)
     assert result.returncode == 0, result.stderr
     steps = int(result.stdout)
     assert steps > 15
     seen = _committed(seen, 1)
     assert _look(uri) == seen
     landed = 0
-    for step in _chosen(steps):
+    for step in chosen(steps):
         n = landed + 2
-        assert _commit(uri, n, step).returncode == -signal.SIGKILL
+        assert killed(uri, str(n), step).returncode == -signal.SIGKILL
         after = _look(uri)
         assert after in (seen, _committed(seen, n)), step
         # the last of all is the commit itself, which is counted before it is sent
         # of a served catalog, whose answer is counted, too
         assert step == -1 or kind == "quack" or after == seen, step
         if kind == "quack":
-            _check_nothing_is_open(uri)
+            check_nothing_is_open(uri)
         landed += after != seen
         seen = after
     assert landed >= 1
@@ -60,7 +60,7 @@ def test_the_lake_is_before_or_after(
         detach(reference)
 
 
-def _check_nothing_is_open(uri: str) -> None:
+def check_nothing_is_open(uri: str) -> None:
     """Checks that no transaction of a client that was killed is open on a server."""
     other = RemoteConnection(uri.removeprefix("ducklake:"), TOKEN)
     other.execute("UPDATE ducklake_metadata SET value = value || ' ' WHERE key = 'created_by'")
@@ -70,16 +70,16 @@ def _check_nothing_is_open(uri: str) -> None:
     other.close()
 
 
-def _chosen(steps: int) -> list[int]:
+def chosen(steps: int) -> list[int]:
     """The steps to kill at, then -1: after the commit."""
     if os.environ.get("DUCKLAKE_LAB_KILLS") == "all":
         return [*range(1, steps + 1), -1]
     return [1, steps // 3, 2 * steps // 3, steps - 2, steps - 1, steps, -1]
 
 
-def _commit(uri: str, n: int, step: int) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tests.interop.killed", uri, str(n), str(step)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+def killed(uri: str, work: str, step: int) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tests.interop.killed", uri, work, str(step)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
 
 
 def _look(uri: str) -> dict[str, Any]:

@@ -344,7 +344,7 @@ def test_a_migration_that_fails_leaves_the_catalog_as_it_was(spec: str, kind: st
     with_catalog(tmp_path, kind, lambda execute: execute(obstacle) and None)
     before = content(tmp_path, kind)
     with pytest.raises(
-        dl.CatalogError, match=r"could not be migrated from version 0\.3 to 0\.4; it was left as it was"
+        dl.CatalogError, match=rf"could not be migrated from version {spec} to 1\.0; it was left as it was"
     ):
         dl.connect(uri(tmp_path, kind), automatic_migration=True)
     assert content(tmp_path, kind) == before

@@ -12,6 +12,7 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.branches.branch import Branch, read_branch
 from ducklake_lab.catalog.branches.points import OWN, PREFIX
 from ducklake_lab.catalog.options import OptionRow, write_option
+from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.errors import CatalogError, EntryNotFoundError, did_you_mean
 
 #: Option of a branch's own catalog; its value lists tables with the first row id that the branch gives out: `3:100,5:7`.
@@ -81,6 +82,13 @@ def write_branch(connection: sa.Connection, branch: Branch) -> None:
     write_option(connection, (None, None), PREFIX + branch.name, branch.json())
 
 
+def expect_unlisted(connection: sa.Connection, name: str) -> None:
+    """Have the commit refused where somebody lists a branch of a name meanwhile; see `Writes.expect`."""
+    m = t.lake_metadata.c
+    named = sa.func.lower(m.key) == (PREFIX + name).lower()
+    Writes(connection).expect(sa.select(sa.func.count()).where(m.scope.is_(None), named), 0)
+
+
 def remove_branch(connection: sa.Connection, branch: Branch) -> None:
     """Take a branch off the list; the caller commits."""
     write_option(connection, (None, None), PREFIX + branch.name, None)
@@ -104,12 +112,13 @@ def may_share_files(options: Sequence[OptionRow]) -> bool:
     return any(key == OWN for key, _ in lines) or any(branch is not None and branch.is_shared for branch in listed)
 
 
-def write_own(connection: sa.Connection, branch: Branch) -> None:
-    """Note in a branch's catalog which branch it is, and where its row ids begin; the caller commits."""
-    write_option(connection, (None, None), OWN, f"{branch.name}\n{branch.json()}")
+def write_own(writes: Writes, branch: Branch) -> None:
+    """Note in a branch's catalog, which has no options yet, which branch it is, and where its row ids begin."""
     s = t.table_stats
-    first = connection.execute(sa.select(s.c.table_id, s.c.next_row_id).order_by(s.c.table_id))
-    write_option(connection, (None, None), ROWS, ",".join(f"{table_id}:{row_id}" for table_id, row_id in first))
+    first = writes.connection.execute(sa.select(s.c.table_id, s.c.next_row_id).order_by(s.c.table_id))
+    row_ids = ",".join(f"{table_id}:{row_id}" for table_id, row_id in first)
+    for key, value in ((OWN, f"{branch.name}\n{branch.json()}"), (ROWS, row_ids)):
+        writes.insert(t.lake_metadata, key=key, value=value, scope=None, scope_id=None)
 
 
 def first_row_ids(connection: sa.Connection) -> dict[int, int]:

@@ -16,7 +16,7 @@ from ducklake_lab.catalog.duckdb_files import FileConnection
 from ducklake_lab.catalog.quack import QuackConnection
 from ducklake_lab.catalog.versions import v0_2, v0_3, v0_4, v1_0, v1_1, v1_1_dev1
 from ducklake_lab.catalog.versions.version import Version, without
-from ducklake_lab.errors import CatalogError, CatalogVersionError, UnsupportedFeatureError, UsageError
+from ducklake_lab.errors import CatalogVersionError, UnsupportedFeatureError, UsageError
 from ducklake_lab.version import SINCE_DUCKDB_2
 
 #: Oldest first.
@@ -128,28 +128,13 @@ def path(version: Version, target: Version) -> tuple[Version, ...]:
     return tuple(found)
 
 
-def migrate(connection: sa.Connection, version: Version, target: Version, display: str) -> None:
-    """Brings the catalog to another version, in the connection's transaction; the caller commits.
-
-    Raises:
-        CatalogError: a step failed; the transaction must be rolled back.
-    """
+def check_migratable(connection: sa.Connection, display: str) -> None:
+    """Raises UnsupportedFeatureError where a migration that fails half way could not be undone."""
     if connection.dialect.name == "mysql":
         raise UnsupportedFeatureError(
             f"{display} cannot be migrated: MySQL cannot undo a migration that fails half way. "
             "Attach a new lake and copy the tables with COPY FROM DATABASE."
         )
-    for following in path(version, target):
-        try:
-            following.apply(connection)
-        except (sa.exc.DBAPIError, CatalogError) as error:
-            cause = error.orig if isinstance(error, sa.exc.DBAPIError) else None
-            reason = str(cause or error).strip().splitlines()[0]
-            raise CatalogError(
-                f"{display} could not be migrated from version {version.name} to {following.name}; "
-                f"it was left as it was: {reason}"
-            ) from error
-        version = following
 
 
 def _show(connection: sa.Connection, version: Version, target: Version) -> None:

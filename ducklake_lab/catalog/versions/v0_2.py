@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.versions.version import Version
+from ducklake_lab.catalog.versions.version import Changes, Version
 
 #: 0.1 counts the columns of a partition key from 0, among those the table has now.
 _POSITIONS = (
@@ -14,9 +12,9 @@ _POSITIONS = (
 )
 
 
-def _convert(connection: sa.Connection) -> None:
+def _convert(writes: Changes) -> None:
     positions = _POSITIONS.format(ducklake_column="ducklake_column")
-    connection.exec_driver_sql(
+    writes.text(
         f"UPDATE ducklake_partition_column SET column_id = (SELECT c.column_id FROM ({positions}) AS c "
         "WHERE c.table_id = ducklake_partition_column.table_id AND c.position = ducklake_partition_column.column_id)"
     )

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.versions.version import Version
+from ducklake_lab.catalog.versions.version import Changes, Version
 
 _FIRST_SNAPSHOTS = (
     "SELECT MIN(snapshot_id) AS begin_snapshot, schema_version FROM {ducklake_snapshot} GROUP BY schema_version"
 )
 
 
-def _convert(connection: sa.Connection) -> None:
+def _convert(writes: Changes) -> None:
     first = _FIRST_SNAPSHOTS.format(ducklake_snapshot="ducklake_snapshot")
-    connection.exec_driver_sql(f"INSERT INTO ducklake_schema_versions {first} ORDER BY schema_version")
+    writes.text(f"INSERT INTO ducklake_schema_versions {first} ORDER BY schema_version")
 
 
 VERSION = Version(

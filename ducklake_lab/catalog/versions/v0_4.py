@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog.versions.version import Version, definition
+from ducklake_lab.catalog.versions.version import Changes, Version, definition
 
 _VERSIONS_BY_TABLE = (
     "SELECT v.begin_snapshot, v.schema_version, t.table_id FROM {ducklake_schema_versions} AS v "
@@ -29,28 +29,26 @@ _LAST_SNAPSHOTS = (
 )
 
 
-def _convert(connection: sa.Connection) -> None:
-    _convert_partial_files(connection)
+def _convert(writes: Changes) -> None:
+    _convert_partial_files(writes)
     by_table = _VERSIONS_BY_TABLE.format(
         ducklake_schema_versions="ducklake_schema_versions", ducklake_table="ducklake_table"
     )
-    connection.exec_driver_sql(
+    writes.text(
         "INSERT INTO ducklake_schema_versions (begin_snapshot, schema_version, table_id) "
         f"{by_table} WHERE v.table_id IS NULL"
     )
-    connection.exec_driver_sql("DELETE FROM ducklake_schema_versions WHERE table_id IS NULL")
+    writes.text("DELETE FROM ducklake_schema_versions WHERE table_id IS NULL")
 
 
-def _convert_partial_files(connection: sa.Connection) -> None:
+def _convert_partial_files(writes: Changes) -> None:
     """The reference forgets `2:5|4:9`, and with it at which snapshots the rows were there."""
-    found = connection.execute(sa.text(_LAST_SNAPSHOTS.format(ducklake_data_file="ducklake_data_file"))).all()
-    connection.exec_driver_sql("ALTER TABLE ducklake_data_file DROP COLUMN partial_file_info")
-    connection.exec_driver_sql(
-        f"ALTER TABLE ducklake_data_file ADD COLUMN {definition(connection, t.data_file.c.partial_max)}"
-    )
+    found = writes.connection.execute(sa.text(_LAST_SNAPSHOTS.format(ducklake_data_file="ducklake_data_file"))).all()
+    writes.text("ALTER TABLE ducklake_data_file DROP COLUMN partial_file_info")
+    writes.text(f"ALTER TABLE ducklake_data_file ADD COLUMN {definition(writes.connection, t.data_file.c.partial_max)}")
     f = t.data_file
     for file_id, last in found:
-        connection.execute(f.update().where(f.c.data_file_id == file_id).values(partial_max=last))
+        writes.write_to_earlier(f.update().where(f.c.data_file_id == file_id).values(partial_max=last))
 
 
 VERSION = Version(

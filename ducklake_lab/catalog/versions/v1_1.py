@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.backends import inlined_type
-from ducklake_lab.catalog.versions.version import Version, columns_of
+from ducklake_lab.catalog.versions.version import Changes, Version, columns_of
 from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.types import DataType
 
@@ -21,8 +21,7 @@ _PREFIX = "_ducklake_"
 
 #: The commits that made tables of inlined rows for schema versions that `ducklake_schema_versions` lacks.
 _MISSING_VERSIONS = """
-INSERT INTO ducklake_schema_versions (begin_snapshot, schema_version, table_id)
-SELECT DISTINCT c.snapshot_id, i.schema_version, i.table_id FROM (
+SELECT DISTINCT c.snapshot_id AS begin_snapshot, i.schema_version, i.table_id FROM (
     SELECT snapshot_id, schema_version, LAG(snapshot_id) OVER (ORDER BY snapshot_id) AS snapshot_before,
         LAG(schema_version) OVER (ORDER BY snapshot_id) AS version_before FROM ducklake_snapshot
 ) AS c JOIN ducklake_inlined_data_tables AS i
@@ -70,15 +69,17 @@ _PHYSICAL = """
 SELECT a.attname, ty.typname FROM pg_attribute AS a JOIN pg_type AS ty ON ty.oid = a.atttypid
 WHERE a.attrelid = to_regclass(quote_ident(:name)) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum
 """
-_BEGIN = """
+_BEGIN = f"""
 SELECT COALESCE(
     (SELECT begin_snapshot FROM ducklake_schema_versions WHERE table_id = :table AND schema_version = :version),
+    (SELECT MIN(begin_snapshot) FROM ({_MISSING_VERSIONS}) AS m WHERE table_id = :table AND schema_version = :version),
     (SELECT MIN(begin_snapshot) FROM ducklake_table WHERE table_id = :table))
 """
 
 
-def _prepare(connection: sa.Connection) -> None:
+def _prepare(writes: Changes) -> None:
     """Checks all tables of inlined rows, then gives the format's own columns the prefix."""
+    connection = writes.connection
     quote = connection.dialect.identifier_preparer.quote_identifier
     renames = []
     names = connection.execute(sa.select(t.inlined_data_tables.c.table_name).distinct()).scalars().all()
@@ -97,20 +98,21 @@ def _prepare(connection: sa.Connection) -> None:
                 )
             renames.append(f"ALTER TABLE {quote(name)} RENAME COLUMN {own} TO {_PREFIX}{own}")
     for rename in renames:
-        connection.exec_driver_sql(rename)
+        writes.text(rename)
 
 
-def _convert(connection: sa.Connection) -> None:
-    connection.exec_driver_sql(_MISSING_VERSIONS)
-    connection.exec_driver_sql(_LOST_DEFAULTS)
+def _convert(writes: Changes) -> None:
+    writes.text(f"INSERT INTO ducklake_schema_versions (begin_snapshot, schema_version, table_id) {_MISSING_VERSIONS}")
+    writes.text(_LOST_DEFAULTS)
     for stats in (t.file_column_stats, t.table_column_stats):
-        connection.execute(sa.text(_MISSPELLED_BOUNDS.format(stats=stats.name)))
-    if connection.dialect.name == "postgresql":
-        _convert_inlined_types(connection)
+        writes.text(_MISSPELLED_BOUNDS.format(stats=stats.name))
+    if writes.connection.dialect.name == "postgresql":
+        _convert_inlined_types(writes)
 
 
-def _convert_inlined_types(connection: sa.Connection) -> None:
+def _convert_inlined_types(writes: Changes) -> None:
     """Give columns of inlined rows their present types, with their values."""
+    connection = writes.connection
     i = t.inlined_data_tables
     for table, name, version in connection.execute(sa.select(i.c.table_id, i.c.table_name, i.c.schema_version)).all():
         at = connection.scalar(sa.text(_BEGIN), {"table": table, "version": version})
@@ -121,9 +123,9 @@ def _convert_inlined_types(connection: sa.Connection) -> None:
         physical = connection.execute(sa.text(_PHYSICAL), {"name": name}).all()[len(_OWN) :]
         changes = _changes(connection, declared, [(column, kind) for column, kind in physical])
         if changes:
-            connection.exec_driver_sql("SET LOCAL TimeZone = 'UTC'")
+            writes.text("SET LOCAL TimeZone = 'UTC'")
             quoted = connection.dialect.identifier_preparer.quote_identifier(name)
-            connection.exec_driver_sql(f"ALTER TABLE {quoted} {', '.join(changes)}".replace("%", "%%"))
+            writes.text(f"ALTER TABLE {quoted} {', '.join(changes)}")
 
 
 def _changes(connection: sa.Connection, declared: dict[str, Any], physical: Sequence[tuple[str, str]]) -> list[str]:

@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import sqlalchemy as sa
+
+from ducklake_lab.model.quoting import quote_text
 
 Added = tuple["sa.Column[Any]", str | None]
 
 
-def _nothing(connection: sa.Connection) -> None:
+class Changes(Protocol):
+    """Changes of a catalog, which are held while it is read; see `catalog.writes.Writes`."""
+
+    @property
+    def connection(self) -> sa.Connection:
+        """For reads."""
+
+    def text(self, statement: str) -> None:
+        """Hold a statement."""
+
+    def write_to_earlier(self, statement: sa.Insert | sa.Update | sa.Delete) -> None:
+        """Hold a statement."""
+
+
+def _nothing(writes: Changes) -> None:
     """A version without rows to convert."""
 
 
@@ -27,8 +43,8 @@ class Version:
         renamed: old names of tables, by their new ones.
         views: the rows of a table of this version, as a SELECT; `{ducklake_x}` stands for a table of the version
             before. Tables that `created`, `added` or `renamed` say enough about need none.
-        prepare: changes existing tables before new tables and columns are made.
-        convert: fills tables and columns after they were made.
+        prepare: holds changes of existing tables, before those that make tables and columns.
+        convert: holds changes that fill tables and columns, after those that make them. It reads the catalog as it was.
         is_repeatable: a catalog may have some of its tables and columns already; these are left as they are.
         is_native: catalogs are read as they are; those of others are shown as the next version that is.
         is_written: catalogs are written.
@@ -43,8 +59,8 @@ class Version:
     added: Sequence[Added] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, str] = field(default_factory=dict)
-    prepare: Callable[[sa.Connection], None] = _nothing
-    convert: Callable[[sa.Connection], None] = _nothing
+    prepare: Callable[[Changes], None] = _nothing
+    convert: Callable[[Changes], None] = _nothing
     is_repeatable: bool = False
     is_native: bool = False
     is_written: bool = False
@@ -64,26 +80,26 @@ class Version:
             return name.startswith(self.inlined_prefix)
         return inlines and name in self.inlined_columns
 
-    def apply(self, connection: sa.Connection) -> None:
-        """Migrates a catalog of the version before, in the connection's transaction. The caller commits."""
-        self.prepare(connection)
+    def apply(self, writes: Changes) -> None:
+        """Migrates a catalog of the version before: reads what there is, and holds all changes."""
+        connection = writes.connection
+        self.prepare(writes)
+        there: dict[str, set[str]] = {column.table.name: set() for column, _ in self.added}
+        if self.is_repeatable:
+            there = {name: set(columns_of(connection, name)) for name in there}
         for new, old in self.renamed.items():
-            connection.exec_driver_sql(f"ALTER TABLE {old} RENAME TO {new}")
+            writes.text(f"ALTER TABLE {old} RENAME TO {new}")
         for name, columns in self.created.items():
             definitions = ", ".join(definition(connection, column) for column in columns)
             condition = "IF NOT EXISTS " if self.is_repeatable else ""
-            connection.exec_driver_sql(f"CREATE TABLE {condition}{name} ({definitions})")
+            writes.text(f"CREATE TABLE {condition}{name} ({definitions})")
         for column, literal in self.added:
-            if self.is_repeatable and column.name in columns_of(connection, column.table.name):
+            if column.name in there[column.table.name]:
                 continue
             default = f" DEFAULT {_literal(connection.dialect, literal)}" if literal is not None else ""
-            connection.exec_driver_sql(
-                f"ALTER TABLE {column.table.name} ADD COLUMN {definition(connection, column)}{default}"
-            )
-        self.convert(connection)
-        connection.execute(
-            sa.text("UPDATE ducklake_metadata SET value = :version WHERE key = 'version'"), {"version": self.name}
-        )
+            writes.text(f"ALTER TABLE {column.table.name} ADD COLUMN {definition(connection, column)}{default}")
+        self.convert(writes)
+        writes.text(f"UPDATE ducklake_metadata SET value = {quote_text(self.name)} WHERE key = 'version'")
 
     def define(self, dialect: sa.Dialect, sources: Mapping[str, str]) -> dict[str, str]:
         """SELECTs that show tables of the version before as this one has them, by the tables' names.

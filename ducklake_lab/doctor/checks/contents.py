@@ -35,6 +35,18 @@ CHECKS = (
         repair=Repair("count on from the largest id", mending.raise_next_row_id_to),
     ),
     Check(
+        "row_id_of_transaction", "contents", "info", "none", "data file {id}",
+        "{rows} of its rows have ids from {row_id} on, which clients give to rows of an open transaction: others may get them too.",
+        probe=deep.row_ids_of_transactions, depth="deep",
+        reason="ids of rows stay; rows that are deleted and inserted again get ids of their own",
+    ),
+    Check(
+        "rows_of_other_partition", "contents", "error", "wrong", "data file {id}",
+        "Its partition keys are {keys}, and rows of it have {found}: readers that look for these leave the file out.",
+        probe=deep.rows_of_other_partitions, depth="deep",
+        reason="its rows belong to several partitions, or to another one; DELETE and INSERT them again",
+    ),
+    Check(
         "delete_count_differs", "contents", "error", "wrong", "delete file {id}",
         "The file deletes {rows} rows, and {delete_count} in the catalog: counts from metadata are wrong.",
         probe=deep.wrong_delete_counts, depth="deep",

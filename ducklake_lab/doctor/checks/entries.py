@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ducklake_lab.doctor import catalog_mending
+from ducklake_lab.doctor import catalog_mending, probes
 from ducklake_lab.doctor.check import Check, Repair
 from ducklake_lab.doctor.context import NEVER, NEWEST, Context, later, overlap, sooner
+from ducklake_lab.doctor.plan import metadata_table
 
 #: Metadata tables of things with a begin and an end: how they are called, and the columns that identify one.
 _VERSIONED = (
@@ -16,7 +17,11 @@ _VERSIONED = (
     ("ducklake_delete_file", "delete file", "delete_file_id", "x.table_id"),
     ("ducklake_partition_info", "partition", "partition_id", "x.table_id"),
     ("ducklake_sort_info", "sort key", "sort_id", "x.table_id"),
+    ("ducklake_macro", "macro", "macro_id", "NULL"),
 )
+
+
+_IN_SCHEMAS = (("table", "x.table_id"), ("view", "NULL"), ("macro", "NULL"))
 
 
 def _all(condition: str, until: str = "x.end_snapshot") -> str:
@@ -73,16 +78,21 @@ def _same_version_twice(_: Context) -> str:
     return " UNION ALL ".join(parts)
 
 
-def _name_twice(_: Context) -> str:
+def _name_twice(context: Context) -> str:
+    nested = "parent_schema_id" in metadata_table(context, "ducklake_schema").c
+    above = "coalesce(parent_schema_id, -1)" if nested else "-1"
     entries = (
-        "SELECT table_id AS id, table_id AS table_id, schema_id, lower(table_name) AS name, begin_snapshot, end_snapshot "
-        "FROM ducklake_table UNION ALL SELECT view_id, NULL, schema_id, lower(view_name), begin_snapshot, end_snapshot "
-        "FROM ducklake_view"
+        "SELECT table_id AS id, table_id AS table_id, 'entry' AS kind, schema_id, lower(table_name) AS name, begin_snapshot, "
+        "end_snapshot FROM ducklake_table UNION ALL SELECT view_id, NULL, 'entry', schema_id, lower(view_name), begin_snapshot, "
+        "end_snapshot FROM ducklake_view UNION ALL SELECT macro_id, NULL, 'macro', schema_id, lower(macro_name), begin_snapshot, "
+        f"end_snapshot FROM ducklake_macro UNION ALL SELECT schema_id, NULL, 'schema', {above}, lower(schema_name), "
+        "begin_snapshot, end_snapshot FROM ducklake_schema"
     )
     return (
         f"SELECT a.table_id AS table_id, a.id AS id, b.id AS other, a.name AS name, "
         f"{later('a.begin_snapshot', 'b.begin_snapshot')} AS since, {sooner('a.end_snapshot', 'b.end_snapshot')} AS until "
-        f"FROM ({entries}) AS a JOIN ({entries}) AS b ON b.schema_id = a.schema_id AND b.name = a.name AND b.id > a.id "
+        f"FROM ({entries}) AS a JOIN ({entries}) AS b ON b.kind = a.kind AND b.schema_id = a.schema_id "
+        "AND b.name = a.name AND b.id > a.id "
         f"WHERE {overlap('a', 'b')}"
     )
 
@@ -102,9 +112,37 @@ def _of_no_schema(_: Context) -> str:
         f"SELECT {of} AS table_id, '{kind}' AS kind, x.{kind}_id AS id, x.schema_id AS schema_id, x.begin_snapshot AS since, "
         f"x.end_snapshot AS until FROM ducklake_{kind} AS x WHERE NOT EXISTS (SELECT 1 FROM ducklake_schema AS s "
         f"WHERE s.schema_id = x.schema_id AND {overlap('s', 'x')})"
-        for kind, of in (("table", "x.table_id"), ("view", "NULL"))
+        for kind, of in _IN_SCHEMAS
     ]
     return " UNION ALL ".join(parts)
+
+
+def _of_ended_schema(_: Context) -> str:
+    parts = [
+        f"SELECT {of} AS table_id, '{kind}' AS kind, x.{kind}_id AS id, x.schema_id AS schema_id, s.ended AS since, NULL AS until "
+        f"FROM ducklake_{kind} AS x JOIN (SELECT schema_id, max(end_snapshot) AS ended FROM ducklake_schema GROUP BY schema_id "
+        "HAVING count(*) = count(end_snapshot)) AS s ON s.schema_id = x.schema_id "
+        "WHERE x.end_snapshot IS NULL AND x.begin_snapshot < s.ended"
+        for kind, of in _IN_SCHEMAS
+    ]
+    return " UNION ALL ".join(parts)
+
+
+def _of_ended_table(_: Context) -> str:
+    return (
+        "SELECT f.table_id AS table_id, f.data_file_id AS id, f.path AS path, x.ended AS last_one, x.ended AS since, NULL AS until "
+        "FROM ducklake_data_file AS f JOIN (SELECT table_id, max(end_snapshot) AS ended FROM ducklake_table GROUP BY table_id "
+        "HAVING count(*) = count(end_snapshot)) AS x ON x.table_id = f.table_id WHERE f.end_snapshot IS NULL"
+    )
+
+
+def _tag_twice(_: Context) -> str:
+    return (
+        'SELECT NULL AS table_id, t.object_id AS id, t."key" AS name, count(*) AS times, max(t.begin_snapshot) AS since, '
+        'NULL AS until FROM ducklake_tag AS t WHERE t.end_snapshot IS NULL GROUP BY t.object_id, t."key" HAVING count(*) > 1 '
+        'UNION ALL SELECT c.table_id, c.column_id, c."key", count(*), max(c.begin_snapshot), NULL FROM ducklake_column_tag AS c '
+        'WHERE c.end_snapshot IS NULL GROUP BY c.table_id, c.column_id, c."key" HAVING count(*) > 1'
+    )
 
 
 def _no_columns(_: Context) -> str:
@@ -199,6 +237,23 @@ CHECKS = (
         reason="the schema's name and folder are not known; restore its row from a backup",
     ),
     Check(
+        "entry_of_ended_schema", "entries", "error", "fails", "{kind} {id}",
+        "It goes on, and its schema {schema_id} ended with snapshot {since}: nobody finds it.",
+        query=_of_ended_schema, key=("table_id", "kind", "id"),
+        reason="whether it was dropped with its schema is not known; end it, or let the schema go on",
+    ),
+    Check(
+        "file_of_ended_table", "entries", "warning", "none", "data file {id}",
+        "It goes on, and its table ended with snapshot {last_one}: {path} is never cleaned up.",
+        query=_of_ended_table, reason="the table may have ended by mistake, and it holds rows of it",
+    ),
+    Check(
+        "tag_twice", "entries", "warning", "later", 'tag "{name}" of {id}',
+        "{times} rows of the catalog give it today: clients take any of them.",
+        query=_tag_twice, key=("table_id", "id", "name"),
+        reason="which value is right is not known; set it anew, as with COMMENT ON",
+    ),
+    Check(
         "table_without_columns", "entries", "error", "fails", "columns",
         "The catalog has no column of this table.",
         query=_no_columns, key=("table_id",),
@@ -213,6 +268,11 @@ CHECKS = (
         "column_of_no_parent", "entries", "error", "fails", "column {name}",
         "It is part of column {parent_column}, which the catalog lacks.",
         query=_no_parent, reason="the type of the whole is not known; restore its row from a backup",
+    ),
+    Check(
+        "type_unknown", "entries", "error", "fails", "column {name}",
+        'Its type is "{type}", which is none of DuckLake\'s.',
+        probe=probes.unknown_types, reason="restore the column's row from a backup, or use a release that knows the type",
     ),
     Check(
         "two_partitionings", "entries", "error", "later", "partitioning {id}",

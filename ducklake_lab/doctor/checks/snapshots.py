@@ -125,7 +125,7 @@ def _version_of_no_table(_: Context) -> str:
 
 
 def _id_of_two(_: Context) -> str:
-    kinds = (("table", "table_id"), ("view", "view_id"), ("schema", "schema_id"))
+    kinds = (("table", "table_id"), ("view", "view_id"), ("schema", "schema_id"), ("macro", "macro_id"))
     parts = [f"SELECT DISTINCT '{kind}' AS kind, {key} AS id FROM ducklake_{kind}" for kind, key in kinds]
     return (
         "SELECT NULL AS table_id, id, min(kind) AS kind, max(kind) AS other, NULL AS since, NULL AS until "

@@ -5,6 +5,8 @@ from __future__ import annotations
 from ducklake_lab.doctor import bounds, deep
 from ducklake_lab.doctor.check import Check, Repair
 from ducklake_lab.doctor.context import Context
+from ducklake_lab.model.quoting import quote_text
+from ducklake_lab.model.statistics import COUNTED
 
 #: Types whose bounds are compared as numbers, and as texts.
 _NUMBERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
@@ -37,8 +39,8 @@ def _above(context: Context, low: str, high: str, kind: str) -> str:
     return f"length({low}) = length({high}) AND {low} < 'A' AND {high} < 'A' AND {low} >= '0' AND {high} >= '0' AND {plain}"
 
 
-#: Types whose values writers do not count.
-_UNCOUNTED = "'struct', 'list', 'map', 'variant', 'geometry'"
+#: SQL that says whether writers count the NULLs of a column.
+_COUNTED = f"(column_type IN ({', '.join(map(quote_text, COUNTED))}) OR column_type LIKE 'decimal(%')"
 _KINDS = ((_NUMBERS, "number"), (_TEXTS, "text"), (_TIMES, "time"))
 
 
@@ -96,7 +98,7 @@ def _counts(_: Context) -> str:
         "FROM ducklake_file_column_stats AS s "
         "JOIN ducklake_data_file AS f ON f.data_file_id = s.data_file_id AND f.table_id = s.table_id "
         "JOIN (SELECT table_id, column_id FROM ducklake_column GROUP BY table_id, column_id HAVING max(parent_column) IS NULL "
-        f"AND sum(CASE WHEN column_type IN ({_UNCOUNTED}) THEN 1 ELSE 0 END) = 0) AS c ON c.table_id = s.table_id AND c.column_id = s.column_id "
+        f"AND min(CASE WHEN {_COUNTED} THEN 1 ELSE 0 END) = 1) AS c ON c.table_id = s.table_id AND c.column_id = s.column_id "
         "WHERE s.value_count + s.null_count <> f.record_count OR s.null_count < 0 OR s.value_count < 0"
     )
 
@@ -185,7 +187,7 @@ CHECKS = (
     ),
     Check(
         "bounds_exclude_rows", "statistics", "error", "wrong", "data file {id}, column {column_name}",
-        'Its bounds are "{low}" and "{high}", and {outside} of its values are outside: readers skip rows that are there.',
+        'Its bounds are "{low}" and "{high}", and {outside} of its values are outside, or NaN that they deny: readers skip rows.',
         probe=deep.rows_outside_bounds, key=("table_id", "id", "column_id"), depth="deep",
         repair=Repair(_MEASURE, bounds.measure_column),
     ),

@@ -9,7 +9,7 @@ from functools import lru_cache
 from sqlglot import exp
 from sqlglot.tokens import Token
 
-from ducklake_lab.duckdb.evaluation import stabilities
+from ducklake_lab.duckdb.evaluation import is_aggregate, stabilities
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.dialect import DuckLakeSql
@@ -129,8 +129,11 @@ def _interval(cursor: Cursor) -> str:
     return " ".join(words)
 
 
-def condition(tokens: Sequence[Token], text: str, binder: Binder) -> tuple[str, tuple[str, ...]]:
+def condition(tokens: Sequence[Token], text: str, binder: Binder, what: str = "CHECK") -> tuple[str, tuple[str, ...]]:
     """Returns the text of a condition on one row, as DuckDB spells it, and the columns that it names.
+
+    Args:
+        what: its name in errors.
 
     Raises:
         UnsupportedFeatureError: it depends on other rows.
@@ -138,15 +141,17 @@ def condition(tokens: Sequence[Token], text: str, binder: Binder) -> tuple[str, 
     """
     tree = parse_tokens(exp.Expr, tokens, text, binder)
     holder = exp.Paren(this=tree)
-    if any(holder.find_all(exp.Query, exp.Subquery, exp.AggFunc, exp.Window)):
+    named = (call.name for call in holder.find_all(exp.Anonymous))
+    if any(holder.find_all(exp.Query, exp.Subquery, exp.AggFunc, exp.Window)) or any(map(is_aggregate, named)):
+        hint = "; use QUERY (SELECT …)" if what == "CHECK" else ""
         raise UnsupportedFeatureError(
-            "A CHECK with a subquery, an aggregate or a window is not supported, as it depends on other rows; use QUERY (SELECT …)."
+            f"A {what} with a subquery, an aggregate or a window is not supported, as it depends on other rows{hint}."
         )
     for call in holder.find_all(exp.Anonymous):
         name = call.name.casefold()
         if name in _OF_SESSIONS or stabilities().get(name) == "VOLATILE":
             raise UnsupportedFeatureError(
-                f"A CHECK with {name}() is not supported, as two clients would not agree on it."
+                f"A {what} with {name}() is not supported, as two clients would not agree on it."
             )
     columns: dict[str, None] = {}
     for column in holder.find_all(exp.Column):
@@ -157,14 +162,14 @@ def condition(tokens: Sequence[Token], text: str, binder: Binder) -> tuple[str, 
 
 
 @lru_cache(maxsize=256)
-def stored_condition(sql: str) -> str:
+def stored_condition(sql: str, what: str = "CHECK") -> str:
     """Returns a condition of the catalog, which may be anybody's text, as the text of one condition on one row.
 
     Raises:
         SqlSyntaxError, UnsupportedFeatureError: it is none.
     """
     statements = split(sql)
-    return condition(statements[0] if len(statements) == 1 else (), sql, Binder(None))[0]
+    return condition(statements[0] if len(statements) == 1 else (), sql, Binder(None), what)[0]
 
 
 def drop_expectation(cursor: Cursor, table: op.TableName, if_exists: bool) -> op.DropExpectation:

@@ -15,6 +15,7 @@ import pytest
 import ducklake_lab as dl
 from ducklake_lab.catalog.uri import parse_uri
 from ducklake_lab.duckdb.remote import RemoteConnection
+from ducklake_lab.duckdb.served import served
 from tests.quack import TOKEN, Servers, free_port
 
 pytestmark = pytest.mark.sampled(2)
@@ -469,6 +470,65 @@ def test_a_commit_waits_for_its_turn_and_then_goes_without(two: tuple[RemoteConn
     second.commit()
     assert _ids(second) == [2]
     first._run("ROLLBACK")
+
+
+@pytest.mark.usefixtures("quack_server")
+def test_a_client_that_dies_after_a_refusal_leaves_nothing_open(tmp_path: Path):
+    """On a server of DuckLake Lab: a client sends no ROLLBACK, nor anything else, after its first refusal."""
+    with (
+        served(f"{tmp_path}/lake.ours", "localhost", 0, TOKEN) as address,
+        contextlib.closing(RemoteConnection(address, TOKEN)) as other,
+    ):
+        other.execute("CREATE TABLE t (i INTEGER PRIMARY KEY, s VARCHAR)")
+        other.execute("INSERT INTO t VALUES (1, 'a'), (2, 'b')")
+        other.commit()
+        for number, (refused, statements) in enumerate(
+            (
+                (duckdb.TransactionException, ()),
+                (duckdb.ConstraintException, ("INSERT INTO t VALUES (2, 'again')",)),
+                (
+                    duckdb.ConversionException,
+                    ("CREATE TABLE made (i INTEGER)", "INSERT INTO t VALUES ('no number', '')"),
+                ),
+            )
+        ):
+            for reads in (False, True):
+                client = RemoteConnection(address, TOKEN)
+                client.execute("UPDATE t SET s = 'of the dead'")
+                for statement in statements:
+                    client.execute(statement)
+                if not statements:
+                    client.expect("1 = 2")
+                if statements or not reads:
+                    with pytest.raises(refused):
+                        client.execute("FROM t") if reads else client.commit()
+                client._local.close()  # without a word to the server
+                other.execute(f"UPDATE t SET s = '{number}'")
+                other.commit()
+                other.execute("CHECKPOINT")
+        assert other.execute("FROM t ORDER BY i").fetchall() == [(1, "2"), (2, "2")]
+
+
+def test_reads_see_what_is_held(two: tuple[RemoteConnection, RemoteConnection], tmp_path: Path):
+    with served(f"{tmp_path}/lake.ours", "localhost", 0, TOKEN) as address:
+        ours = RemoteConnection(address, TOKEN)
+        ours.execute("CREATE TABLE t (i INTEGER PRIMARY KEY, s VARCHAR)")
+        ours.execute("CREATE TABLE unkeyed (i INTEGER); INSERT INTO unkeyed VALUES (1)")
+        ours.commit()
+        assert ours.execute("FROM unkeyed").fetchall() == [(1,)]  # the text ran once
+        for connection in (ours, two[0]):
+            connection.execute("INSERT INTO t VALUES (1, 'b'), (2, NULL), (3, 'a')")
+            connection.execute("DELETE FROM t WHERE i = 3")
+            found = connection.execute(
+                "SELECT i, [s, 'l'] AS l, {'a': {'b': i}} AS n, 5::HUGEINT AS h FROM t ORDER BY i DESC"
+            )
+            assert [column[0] for column in found.description] == ["i", "l", "n", "h"]
+            assert found.fetchall() == [(2, [None, "l"], {"a": {"b": 2}}, 5), (1, ["b", "l"], {"a": {"b": 1}}, 5)]
+            nothing = connection.execute("SELECT s FROM t WHERE i > 5")
+            assert nothing.fetchall() == [] and nothing.description[0][0] == "s"
+            connection.commit()
+            assert _ids(connection) == [1, 2]
+        ours.close()
 
 
 def test_a_condition_that_does_not_hold_refuses_the_commit(two: tuple[RemoteConnection, RemoteConnection]):

@@ -161,6 +161,8 @@ def test_settings_are_kept_by_scope(session: dl.Session, tmp_path: Path):
         ({"settled": float("inf")}, "takes no inf"),
         ({"budget_bytes": 1.5}, "takes no 1.5"),
         ({"enabled": "yes"}, "takes no 'yes'"),
+        ({"quiet": -1}, "takes no -1"),
+        ({"where": 3}, "takes no 3"),
         ({"inlined_rows": None}, None),
     ],
 )
@@ -171,6 +173,106 @@ def test_wrong_settings(session: dl.Session, settings: dict[str, object], messag
     for ask in (session.set_policy, session.autopilot):
         with pytest.raises(dl.UsageError, match=message.replace("?", r"\?")):
             ask(settings)
+
+
+def _days(session: dl.Session) -> None:
+    """A table with three files of each of two days, one day without a value, and two unpartitioned ones."""
+    session.sql("CREATE TABLE t (i INTEGER, day DATE, p VARCHAR); ALTER TABLE t SET PARTITIONED BY (day)")
+    for day in ("DATE '2024-01-31'", "current_date - 1", "NULL"):
+        for _ in range(3):
+            session.sql(f"INSERT INTO t SELECT r, {day}, 'x' FROM range(50) s(r)")
+
+
+def test_a_condition_chooses_partitions(session: dl.Session):
+    _days(session)
+    assert [one["files"] for one in session.autopilot(NOW)] == [9]
+    old = {**NOW, "where": "day < current_date - 7"}
+    (piece,) = session.autopilot(old)
+    assert (piece["files"], piece["partitions"]) == (3, "day = 2024-01-31")
+    (piece,) = session.autopilot({**NOW, "where": "day IS NULL OR date_trunc('month', day) = DATE '2024-01-01'"})
+    assert piece["files"] == 6 and str(piece["partitions"]).endswith(" and 1 more")
+    rows = _rows(session)
+    (done,) = session.autopilot(old, dry_run=False)
+    assert (done["outcome"], done["effect"]) == ("done", "3 files become 1")
+    assert len(session.table("t").files()) == 7 and _rows(session) == rows
+    assert not session.autopilot(old)
+
+
+def test_a_condition_is_of_partition_keys_alone(session: dl.Session):
+    _days(session)
+    session.sql("CREATE TABLE other (i INTEGER); INSERT INTO other FROM range(50); INSERT INTO other FROM range(50)")
+    assert len(session.autopilot(NOW)) == 2
+    assert [one["table"] for one in session.autopilot({**NOW, "where": "day < DATE '2025-01-01'"})] == ["main.t"]
+    for where in ("i < 4", "dya < DATE '2025-01-01'"):
+        with pytest.raises(dl.UsageError, match="does not fit the partition keys"):
+            session.autopilot({**NOW, "where": where})
+    with pytest.raises(dl.UsageError, match="which are day"):
+        session.set_policy({"where": "p = 'x'"}, table="t")
+    for where in ("day IN (SELECT day FROM t)", "getenv('HOME') = 'x'", "random() < 0.5", "max(day) = day"):
+        with pytest.raises(dl.UnsupportedFeatureError, match="condition of partitions"):
+            session.set_policy({"where": where})
+    assert session.set_policy({"where": "day < DATE '2025-01-01'"}, table="t").where == "day < DATE '2025-01-01'"
+    assert [(one["table"], one["files"]) for one in session.autopilot(NOW)] == [("main.t", 3), ("main.other", 2)]
+
+
+def test_keys_of_transforms_and_of_earlier_keys(session: dl.Session):
+    session.sql("CREATE TABLE t (i INTEGER, ts TIMESTAMP); ALTER TABLE t SET PARTITIONED BY (year(ts), month(ts))")
+    for moment in ("2023-05-01", "2024-11-30", "2024-02-01"):
+        for _ in range(2):
+            session.sql(f"INSERT INTO t SELECT r, TIMESTAMP '{moment}' FROM range(50) s(r)")
+    (piece,) = session.autopilot({**NOW, "where": "make_date(year, month, 1) < DATE '2024-03-01'"})
+    assert piece["files"] == 4
+    session.sql("ALTER TABLE t SET PARTITIONED BY (i)")
+    assert not session.autopilot({**NOW, "where": "i < 1000"})
+    (piece,) = session.autopilot(NOW)
+    assert piece["partitions"] == "3 of earlier keys"
+
+
+def test_partitions_that_are_written_to_wait(session: dl.Session):
+    _small(session, "a")
+    assert len(session.autopilot({**NOW, "quiet": 0})) == 1
+    assert not session.autopilot({**NOW, "quiet": 3600})
+
+
+def test_times_are_expected_from_recorded_runs(session: dl.Session):
+    _small(session, "a", "b")
+    plan = session.autopilot(NOW)
+    assert "no run is recorded yet" in plan.note and plan[0]["expected"] > 0
+    session.autopilot(NOW, dry_run=False)
+    note = json.loads(session.history()[-1].info.commit_extra_info)["autopilot"]
+    assert note["step"] == "merge" and note["amount"] == plan[0]["bytes"] and note["seconds"] > 0
+    for _ in range(3):
+        session.sql("INSERT INTO t SELECT r, 'a' FROM range(50) s(r)")
+    plan = session.autopilot(NOW)
+    assert "times are estimates from 1 recorded run" in plan.note
+    assert plan[0]["expected"] >= round(note["seconds"], 1)
+    assert "expected" in plan._repr_html_()
+
+
+@pytest.mark.parametrize(
+    "note", ["", "[]", '{"autopilot": 3}', '{"autopilot": {"step": "merge", "amount": "nan", "seconds": 1}}', "[" * 5000,
+             '{"autopilot": {"step": "other", "amount": 1, "seconds": 1}}', '{"autopilot": {"step": "merge", "amount": 1, "seconds": 0}}']
+)  # fmt: skip
+def test_a_record_of_another_form_is_none(session: dl.Session, note: str):
+    _small(session, "a")
+    with session.transaction(message="autopilot: mine", extra_info=note):
+        session.sql("INSERT INTO t VALUES (1, 'a')")
+    assert "no run is recorded yet" in session.autopilot(NOW).note
+
+
+def test_files_that_a_snapshot_needs_are_not_counted(session: dl.Session):
+    _small(session, "a")
+    session.autopilot(NOW, dry_run=False)
+    session.sql("CALL lake.set_option('delete_older_than', '0 seconds')")
+    assert [one["effect"] for one in session.autopilot(NOW, dry_run=False)] == ["3 unneeded files are deleted"]
+    path = session.table("t").files()[0].data_file.path
+    session.sql(
+        "INSERT INTO __ducklake_metadata_lake.ducklake_files_scheduled_for_deletion VALUES "
+        f"(999, 'main/t/{path}', true, TIMESTAMP '2000-01-01')"
+    )
+    assert not session.autopilot(NOW)
+    assert not session.autopilot(NOW, dry_run=False)
+    assert len(_rows(session)) == 150
 
 
 def test_budgets_belong_to_the_lake(session: dl.Session):

@@ -225,3 +225,18 @@ def test_encrypted_lakes_take_no_plain_vectors_unasked(tmp_path: Path) -> None:
         damage(session, "UPDATE ducklake_metadata SET value = 'false' WHERE \"key\" = 'write_deletion_vectors'")
     with dl.Session(engine="duckdb") as session, pytest.raises(dl.UsageError, match="true, false or plain"):
         session.attach(uri, "lake", write_deletion_vectors="sometimes")  # type: ignore[arg-type]
+
+
+def test_statistics_that_deny_nan(lake_uri: Callable[..., str], tmp_path: Path):
+    uri = lake_uri()
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        session.sql("CALL lake.set_option('data_inlining_row_limit', 0); CREATE TABLE t (i INTEGER, f DOUBLE)")
+        session.sql("INSERT INTO t SELECT i, CASE WHEN i = 7 THEN 'nan'::DOUBLE ELSE i END FROM range(20) r(i)")
+        assert session.sql("SELECT i FROM t WHERE f > 100").fetchall() == [(7,)]
+        session.sql("UPDATE __ducklake_metadata_lake.ducklake_file_column_stats SET contains_nan = false")
+        (found,) = (one for one in session.doctor(deep=True).findings if one.severity == "error")
+        assert found.check == "bounds_exclude_rows" and "NaN" in found.finding
+        assert [one.note for one in session.repair([found], dry_run=False).repaired] == ["repaired"]
+        assert not session.doctor(deep=True).is_ill
+    with dl.connect(uri, alias="lake", engine="duckdb") as session:
+        assert session.sql("SELECT i FROM t WHERE f > 100").fetchall() == [(7,)]
