@@ -55,8 +55,27 @@ export abstract class Browsing<State extends MountedState> {
 
 /** A browser that covers its static form, and goes on in another host when its output is written anew. */
 export abstract class Covering<State extends MountedState> extends Browsing<State> {
+  private focused: HTMLElement | undefined;
+
+  protected override start(host: Element, listeners: Record<string, () => void>): void {
+    this.root.addEventListener('focusin', event => {
+      this.focused = event.target instanceof Element ? (event.target as HTMLElement) : undefined;
+    });
+    this.root.addEventListener('focusout', () => {
+      queueMicrotask(() => {
+        if (this.root.isConnected && !this.root.contains(document.activeElement)) this.focused = undefined;
+      });
+    });
+    super.start(host, listeners);
+  }
+
+  /** Go on in another host. A node that is moved loses the focus, and gets it back. */
   adopt(host: HTMLElement, still: HTMLElement[]): void {
     for (const node of still) node.style.display = 'none';
+    const focused = this.focused;
     host.append(this.root);
+    if (focused && this.root.contains(focused) && document.activeElement === document.body) {
+      focused.focus({ preventScroll: true });
+    }
   }
 }

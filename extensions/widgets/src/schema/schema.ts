@@ -198,6 +198,7 @@ class Schema extends Covering<SchemaState> {
     try {
       await this.line.ask('lineage', { index: row.index });
       this.outcome.textContent = '';
+      this.lineage.focus();
     } catch (error) {
       this.outcome.replaceChildren(element('span', { role: 'alert' }, reason(error)));
     }
