@@ -28,12 +28,14 @@ def lake(spark: Any, spark_jar: None, new_catalog: Callable[..., str]) -> Iterat
     threshold = spark.conf.get("spark.sql.autoBroadcastJoinThreshold")
     spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
     spark.conf.set("spark.ducklake.joinPartitionBytes", "0")
+    spark.conf.set("spark.sql.sources.v2.bucketing.enabled", "true")  # Spark 4.0 has it off
     try:
         with spark_lake(spark, new_catalog()) as found:
             yield found
     finally:
         spark.conf.set("spark.sql.autoBroadcastJoinThreshold", threshold)
         spark.conf.unset("spark.ducklake.joinPartitionBytes")
+        spark.conf.unset("spark.sql.sources.v2.bucketing.enabled")
 
 
 def _fill(lake: SparkLake, kind: str, keys: tuple[str, str], values: Callable[[str], str]) -> None:
@@ -134,7 +136,7 @@ def test_small_tables_are_broadcast_or_shuffled(lake: SparkLake) -> None:
     try:
         assert "lake's table" not in _plan(lake, _JOINS[0].replace("{}", "lake.main."))
     finally:
-        lake.spark.conf.unset("spark.sql.sources.v2.bucketing.enabled")
+        lake.spark.conf.set("spark.sql.sources.v2.bucketing.enabled", "true")
     assert "lake's table" in _plan(lake, _JOINS[0].replace("{}", "lake.main."))
     lake.spark.conf.unset("spark.ducklake.joinPartitionBytes")
     assert "lake's table" not in _plan(lake, _JOINS[0].replace("{}", "lake.main."))
