@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -66,7 +67,11 @@ Killed = Callable[[str, str, int], tuple[int, str]]
 def killed() -> Iterator[Killed]:
     """Does some work until a step; returns how it ended, and what it said."""
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.interop.killed"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "tests.interop.killed"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "QUACK_TOKEN": TOKEN},
     ) as process:
         assert process.stdin is not None and process.stdout is not None
 
