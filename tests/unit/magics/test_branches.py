@@ -63,7 +63,7 @@ def test_conflicts_of_each_are_shown_once(run: Run, capsys: pytest.CaptureFixtur
     for command, title in (
         ("merge fix", "merge of branch fix"),
         ("rebase fix", "rebase of branch fix"),
-        ("cherry-pick fix 3", "pick of snapshot 3 of branch fix"),
+        ("cherry-pick fix 2", "pick of snapshot 2 of branch fix"),
         ("cherry-pick fix --rows t=1,2", "pick of rows of branch fix"),
     ):
         for preview in ("", " --preview"):
@@ -74,7 +74,7 @@ def test_conflicts_of_each_are_shown_once(run: Run, capsys: pytest.CaptureFixtur
 
 
 def test_changes_are_picked(run: Run) -> None:
-    assert [repr(one) for one in run("%ducklake cherry-pick fix 3 --preview --on-conflict theirs")] == [
+    assert [repr(one) for one in run("%ducklake cherry-pick fix 2 --preview --on-conflict theirs")] == [
         "changed main.t: 0 deleted, 0 inserted, 2 updated"
     ]
     assert "picked" in repr(run("%ducklake cherry-pick fix --rows main.t=2 -m 'only one'"))
