@@ -91,6 +91,17 @@ def test_values_are_joined_where_they_lie(lake: SparkLake, kind: str, values: Ca
         assert "hashpartitioning" not in _plan(lake, text.replace("{}", "lake.main.")), kind
 
 
+@pytest.mark.parametrize("kind", ["UBIGINT", "HUGEINT", "DOUBLE", "TIMESTAMP"])
+def test_values_of_other_types_are_shuffled(lake: SparkLake, kind: str) -> None:
+    times = kind == "TIMESTAMP"
+    _fill(
+        lake, kind, ("k", "k"), lambda i: f"TIMESTAMP '2026-01-01' + INTERVAL ({i} % 4) DAY" if times else f"({i}) % 4"
+    )
+    ours = lake.sql("SELECT count(*), count(x), count(y) FROM lake.main.a a JOIN lake.main.b b ON a.k = b.k")
+    assert ours == lake.reference("SELECT count(*), count(x), count(y) FROM a JOIN b ON a.k = b.k")
+    assert "lake's table" not in _plan(lake, _JOINS[0].replace("{}", "lake.main."))
+
+
 def test_a_part_of_the_keys_is_enough(lake: SparkLake) -> None:
     _fill(lake, "BIGINT", ("x, bucket(3, k)", "bucket(3, k), y"), lambda i: f"({i}) % 12")
     _check(lake, _JOINS[0])

@@ -19,7 +19,10 @@ from ducklake_lab.scan.plan import InlinedRows, ScanFile, ScanPlan
 
 #: Types whose equal values are hashed alike.
 _HASHED = (*INTEGERS, "varchar", "uuid", "date", "timestamp", "timestamptz")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+#: Integers that Spark has as integers, too.
+_COUNTED = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")
+_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def by_key(plan: ScanPlan, column: str, transform: str) -> Mapping[str | None, ScanPlan] | None:
@@ -64,11 +67,11 @@ def _place(plan: ScanPlan, column: str, transform: str) -> int | None:
 def _is_one_text(value: str | None, kind: DataType, transform: Transform) -> bool:
     """Returns whether no other key than this one has rows of equal values."""
     if isinstance(transform, Bucket):
-        return kind.name in _HASHED and (value is None or value.isdecimal())
+        return kind.name in _HASHED and (value is None or _NUMBER.fullmatch(value) is not None)
     if not isinstance(transform, Identity) or value is None:
         return isinstance(transform, Identity)
-    if kind.name in INTEGERS:
-        return value.lstrip("-").isdecimal() and str(int(value)) == value
+    if kind.name in _COUNTED:
+        return _NUMBER.fullmatch(value) is not None
     return kind.name == "varchar" or (kind.name == "date" and _DATE.fullmatch(value) is not None)
 
 

@@ -67,11 +67,12 @@ def keyed_scan(parts: Parts, request: Request) -> list[DataFrame]:
     Raises:
         UsageError: another commit has changed the files, so that the key of some rows is not known.
     """
-    found = _by_key(_planned(parts, request), request)
+    plan = _planned(parts, request)
+    found = _by_key(plan, request)
     values: list[str | None] = request["values"]
     if found is None or not set(found) <= set(values):
         raise UsageError(f"The partitions of {request['table']['name']} have changed; run the query again.")
-    empty = replace(next(iter(found.values())), files=(), inlined=None)
+    empty = replace(plan, files=(), inlined=None)
     return _frames(parts, request, [found.get(value, empty) for value in values])
 
 
