@@ -18,9 +18,9 @@ Values = tuple[str | None, ...]
 
 
 def other_keys(file: DataFile, table: Table, rows: pa.Table) -> Values | None:
-    """Return the keys of rows that are not those of their file; None where there are none, or the keys are not known.
+    """Return keys of rows that differ from the keys of their file; None where none do, or where keys are unknown.
 
-    Readers leave out files by their keys. Keys that depend on a time zone, and those of earlier types, are not compared.
+    Readers skip files by their keys. It compares no keys that depend on a time zone, and none of earlier types.
     """
     spec = table.partition
     if spec is None or file.partition_id != spec.partition_id or len(file.partition_values) != len(spec.fields):

@@ -38,7 +38,7 @@ _INSERT = re.compile(r"(\s*insert\s+into\s.*\bvalues\s*)(\([^()'\"]*\))\s*", re.
 _DEFINES = re.compile(r"\s*create\b", re.IGNORECASE)
 #: Statements whose effect lasts as long as a session.
 _SETS = re.compile(r"\s*use\b", re.IGNORECASE)
-#: Parts of an error that show a text, that of the server and that of the client.
+#: Parts of an error that show the text of a statement, as the server and the client got it.
 _SHOWN_TEXT = re.compile(r"\s*LINE \d+: .*", re.DOTALL)
 #: The class of an error, which begins its text.
 _CLASS = re.compile(r"\A(?:[\w-]+ )+Error: ")

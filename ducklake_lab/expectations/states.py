@@ -75,7 +75,7 @@ class TableRows:
 
 @dataclass(frozen=True)
 class SinceRows(TableRows):
-    """Rows of which those came that an earlier state lacks, by their snapshots: those of a file that was rewritten came with it.
+    """Rows of a table; those came whose snapshots an earlier state lacks. Rows of a rewritten file came with it.
 
     Attributes:
         before: the earlier state, which has the table.

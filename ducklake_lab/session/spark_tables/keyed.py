@@ -26,7 +26,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def by_key(plan: ScanPlan, column: str, transform: str) -> Mapping[str | None, ScanPlan] | None:
-    """Returns the parts of a scan by the value of a partition key; None where that of some rows is not known.
+    """Returns the parts of a scan by the value of a partition key; None where some rows have an unknown one.
 
     Args:
         transform: its text, as the catalog has it.
@@ -56,7 +56,7 @@ def by_key(plan: ScanPlan, column: str, transform: str) -> Mapping[str | None, S
 
 
 def _place(plan: ScanPlan, column: str, transform: str) -> int | None:
-    """Returns the number of a partition key; None where its values may not be those of the rows."""
+    """Returns the number of a partition key; None where rows may have other values than their files say."""
     found = plan.table.column(column)
     if found is None or plan.retyped is None or found.column_id in plan.retyped or plan.table.partition is None:
         return None

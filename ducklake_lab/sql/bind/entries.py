@@ -103,7 +103,7 @@ class EntryBinder(Binding):
 
     @cached_property
     def _is_collated(self) -> bool:
-        """Whether texts compare by another order than that of their bytes."""
+        """Whether texts compare by another order than the order of bytes."""
         return "default_collation" in dict(self.resolver.settings())
 
     def owns(self, name: TableName) -> bool:
