@@ -227,9 +227,8 @@ def test_a_lost_catalog_of_a_branch_keeps_the_files(session: dl.Session, store: 
     assert keys(store, session) < before
 
 
-def test_the_reference_reads_the_branch(
-    session: dl.Session, store: ObjectStore, tmp_path: Path, reference: duckdb.DuckDBPyConnection, catalog: str
-) -> None:
+def reach(reference: duckdb.DuckDBPyConnection, store: ObjectStore, catalog: str) -> None:
+    """Lets the reference read the store, where its own client can open the catalog."""
     if catalog != "duckdb":
         pytest.skip("its catalog is a file here")
     reference.execute(f"LOAD '{extension('httpfs')}'")
@@ -237,6 +236,12 @@ def test_the_reference_reads_the_branch(
         "CREATE SECRET (TYPE s3, KEY_ID 'k', SECRET 's', REGION 'us-east-1', USE_SSL false, URL_STYLE 'path', "
         f"ENDPOINT '{store.endpoint.removeprefix('http://')}', SCOPE 's3://lake')"
     )
+
+
+def test_the_reference_reads_the_branch(
+    session: dl.Session, store: ObjectStore, tmp_path: Path, reference: duckdb.DuckDBPyConnection, catalog: str
+) -> None:
+    reach(reference, store, catalog)
     session.branch("fix")
     session.switch("fix")
     session.sql("UPDATE t SET s = 'new' WHERE i > 900")
@@ -384,13 +389,7 @@ def test_the_reference_deletes_files_of_the_other_side(
     session: dl.Session, store: ObjectStore, tmp_path: Path, reference: duckdb.DuckDBPyConnection, catalog: str
 ) -> None:
     """Its cleanup of the branch deletes files that the lake reads, whose next answer says it."""
-    if catalog != "duckdb":
-        pytest.skip("its catalog is a file here")
-    reference.execute(f"LOAD '{extension('httpfs')}'")
-    reference.execute(
-        "CREATE SECRET (TYPE s3, KEY_ID 'k', SECRET 's', REGION 'us-east-1', USE_SSL false, URL_STYLE 'path', "
-        f"ENDPOINT '{store.endpoint.removeprefix('http://')}', SCOPE 's3://lake')"
-    )
+    reach(reference, store, catalog)
     session.branch("fix")
     session.switch("fix")
     path = session.current_lake.location.path
