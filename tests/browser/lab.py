@@ -41,6 +41,8 @@ THEMES: tuple[Theme, Theme] = ("light", "dark")
 #: Takes pictures of a page, under a name.
 Screenshot = Callable[[Page, str], None]
 _LOCAL = ("127.0.0.1", "localhost")
+#: Runs of axe until none of its rules crashes.
+_ATTEMPTS = 4
 _NOTIFICATIONS = {"fetchNews": "false", "checkForUpdates": False}
 _SIZE: ViewportSize = {"width": 1320, "height": 1000}
 #: Windows whose notebooks were closed: JupyterLab takes ten times as long to load as to open another notebook.
@@ -347,23 +349,24 @@ def _serious(page: Page, selectors: Sequence[str], rules: list[str] | None) -> l
     page.evaluate("() => { document.body.style.minHeight = '100vh'; }")
     if not page.evaluate("'axe' in window"):
         page.evaluate(AXE_SCRIPT)
-    found = page.evaluate(
-        "([context, options]) => axe.run(context, options)",
-        [
-            {"include": [[selector] for selector in selectors]},
-            {"resultTypes": ["violations"], **({"runOnly": rules} if rules else {})},
-        ],
-    )
+    for _ in range(_ATTEMPTS):
+        found = page.evaluate(
+            "([context, options]) => axe.run(context, options)",
+            [
+                {"include": [[selector] for selector in selectors]},
+                {"resultTypes": ["violations"], **({"runOnly": rules} if rules else {})},
+            ],
+        )
+        # a rule that crashed has found nothing, of any weight; axe crashes where a page moves below it
+        crashed = [one for one in found["incomplete"] if one.get("error")]
+        if not crashed:
+            break
+        page.wait_for_timeout(500)
     return [
         (one["id"], one["nodes"][0]["html"][:200], one["nodes"][0]["failureSummary"][:300])
         for one in found["violations"]
         if one["impact"] in ("serious", "critical")
-    ] + [
-        # a rule that crashed has found nothing, of any weight
-        (one["id"], one["nodes"][0]["html"][:200], str(one["error"])[:300])
-        for one in found["incomplete"]
-        if one.get("error")
-    ]
+    ] + [(one["id"], one["nodes"][0]["html"][:200], str(one["error"])[:300]) for one in crashed]
 
 
 def save(page: Page) -> None:
