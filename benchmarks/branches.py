@@ -1,4 +1,4 @@
-"""Branches of lakes with many files, by catalog and links alone: `python -m benchmarks.branches`."""
+"""Branches of lakes with many files, by catalog and links alone; reviews and merges of an UPDATE: `python -m benchmarks.branches`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from pathlib import Path
 import ducklake_lab as dl
 from benchmarks import metadata
 from benchmarks.catalogs import places
+from benchmarks.measure import Comparison
+from benchmarks.reverts import create_table
 from tests import reference
+
+#: Rows of the table whose changes are merged, and those that an UPDATE changes.
+ROWS, CHANGED = 60_000_000, 10_000
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,42 @@ def run(folder: Path, rounds: int, *, files: int = metadata.FILES) -> Iterator[T
             yield from (min(each, key=lambda taken: taken.wall) for each in found.values())
 
 
+def merges(folder: Path, rounds: int, *, rows: int = ROWS) -> Iterator[Comparison]:
+    """Reviews and merges of an UPDATE on a branch, compared with that UPDATE: of rows side by side, and of rows all over the table.
+
+    Args:
+        folder: an empty one, for the lake.
+        rows: of the table.
+    """
+    with dl.connect(f"ducklake:{folder / 'merges.ducklake'}", alias="lake", engine="duckdb") as session:
+        create_table(session, rows)
+        kinds = (
+            ("side by side", f"k BETWEEN {{0}}*{CHANGED} AND {{0}}*{CHANGED}+{CHANGED - 1}"),
+            ("all over it", f"k % {rows // CHANGED} = {{0}}"),
+        )
+        for where, condition in kinds:
+            steps: dict[str, list[float]] = {"update": [], "review": [], "merge": []}
+            for number in range(rounds + 1):
+                name, changes = f"b{number}", f"UPDATE t SET s = 'changed' WHERE {condition.format(number)}"
+                session.branch(name)
+                session.switch(name)
+                steps["update"].append(_timed("", lambda changes=changes: session.sql(changes)).wall)  # type: ignore[misc]
+                session.switch(None)
+                steps["review"].append(_timed("", lambda name=name: session.review(name)._repr_html_()).wall)  # type: ignore[misc]
+                steps["merge"].append(_timed("", lambda name=name: session.merge(name)).wall)  # type: ignore[misc]
+                session.drop_branch(name)
+            changed = f"a branch that changed {CHANGED:,} of {rows:,} rows, {where}"
+            update = steps["update"][1:]
+            yield Comparison(f"review of {changed}", "the UPDATE", steps["review"][1:], update)
+            yield Comparison(f"merge of {changed}", "the UPDATE", steps["merge"][1:], update)
+        found = session.sql("SELECT count(*) FROM t WHERE s = 'changed'").fetchall()
+        # of both kinds, less those that both changed
+        both = session.sql(
+            f"SELECT count(*) FROM t WHERE k // {CHANGED} <= {rounds} OR k % {rows // CHANGED} <= {rounds}"
+        ).fetchall()
+        assert found == both, (found, both)
+
+
 def _timed(what: str, act: Callable[[], object]) -> Taken:
     start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
     act()
@@ -88,8 +129,13 @@ def main() -> None:
         "--files", type=int, default=metadata.FILES, help=f"data files of the table ({metadata.FILES:,})"
     )
     parser.add_argument("--rounds", type=int, default=3, help="rounds of which the quickest counts (3)")
+    parser.add_argument(
+        "--rows", type=int, default=ROWS, help=f"rows of the table that is merged ({ROWS:,}); 0 for none"
+    )
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ducklake-lab-bench-") as folder:
+        for comparison in merges(Path(folder), given.rounds, rows=given.rows) if given.rows else ():
+            print(f"{comparison.name}: {comparison.ratio:.2f} x {comparison.baseline}", flush=True)
         for taken in run(Path(folder), given.rounds, files=given.files):
             print(taken, flush=True)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import ducklake_lab as dl
-from benchmarks import answers, blame, changes, commits, listing, live, looking, metadata, peer, reverts
+from benchmarks import answers, blame, branches, changes, commits, listing, live, looking, metadata, peer, reverts
 from benchmarks.measure import Comparison, compare
 from ducklake_lab.demo import source
 from ducklake_lab.spark import runtime
@@ -54,6 +54,9 @@ def run(folder: Path, scale: float, rounds: int) -> Iterator[Comparison]:
     place = folder / "reverts"
     place.mkdir()
     yield from reverts.run(place, rounds, rows=int(reverts.ROWS * share))
+    place = folder / "branches"
+    place.mkdir()
+    yield from branches.merges(place, rounds, rows=int(branches.ROWS / 10 * share))
     place = folder / "blame"
     place.mkdir()
     yield from blame.run(place, rounds, files=int(blame.FILES * share), rows=blame.ROWS)

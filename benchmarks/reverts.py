@@ -22,10 +22,7 @@ def run(folder: Path, rounds: int, *, rows: int = ROWS) -> Iterator[Comparison]:
         rows: of the table.
     """
     with dl.connect(f"ducklake:{folder / 'reverts.ducklake'}", alias="lake", engine="duckdb") as session:
-        session.sql(
-            "CREATE TABLE t AS SELECT i AS k, 'text ' || i % 1000 AS s, i / 7 AS d, DATE '2024-01-01' + (i % 365)::INTEGER AS day "
-            f"FROM range({rows}) r(i)"
-        )
+        create_table(session, rows)
         ours, theirs = [], []
         for number in range(rounds + 1):
             theirs.append(_seconds(partial(_update, session, number)))
@@ -44,6 +41,14 @@ def run(folder: Path, rounds: int, *, rows: int = ROWS) -> Iterator[Comparison]:
             )
         ours = [_seconds(partial(session.revert, at)) for at in made_at]
         yield Comparison(f"{name}, 50 snapshots later", "the UPDATE", ours[1:], theirs[1:])
+
+
+def create_table(session: dl.Session, rows: int) -> None:
+    """Creates the table `t`, sorted by its key `k`."""
+    session.sql(
+        "CREATE TABLE t AS SELECT i AS k, 'text ' || i % 1000 AS s, i / 7 AS d, DATE '2024-01-01' + (i % 365)::INTEGER AS day "
+        f"FROM range({rows}) r(i)"
+    )
 
 
 def _update(session: dl.Session, value: int, part: int = 0) -> None:

@@ -8,6 +8,7 @@ import os
 import shlex
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -29,6 +30,7 @@ from tests.sampling import (
     case_of,
     chosen,
     names_tests,
+    record,
     seed_of_today,
     take_all_examples,
     unasked,
@@ -64,6 +66,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--everything", action="store_true", help="run all cases, on all kinds of catalogs but quack")
     parser.addoption(
+        "--record-seconds", type=Path, metavar="FILE", help="note how long functions took; see tests/sampling.py"
+    )
+    parser.addoption(
         "--spark",
         choices=("local", "cluster", "connect"),
         default="local",
@@ -87,6 +92,13 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if config.option.record_seconds:
+        took: defaultdict[str, float] = defaultdict(float)
+        for reports in terminalreporter.stats.values():
+            for report in reports:
+                if isinstance(report, pytest.TestReport):
+                    took[report.nodeid] += report.duration
+        record(config.option.record_seconds, took)
     failed = [report for kind in ("failed", "error") for report in terminalreporter.getreports(kind)]
     names = dict.fromkeys(report.nodeid.partition("@")[0] for report in failed)
     if names:

@@ -1,22 +1,28 @@
 """The part of the suite that one run takes: one kind of catalog for each test, a share of each family of tests.
 
 A family is what one mark `sampled(n)` stands on: the cases of a function, or the tests of a file. Marks `sampled(n, "name")`
-make one family of several files. Each run takes one in n of its members, one at least. A seed chooses, which is today's date by default, so that runs of other days take other parts.
-`--everything` takes all, as `make proof` does. A test that is named by its id always runs. `python -m tests.sampling` lists
+make one family of several files. Each run takes one in n of its members, one at least. Long tests run more rarely: `seconds.json`
+has what functions take, and a run has `A_TURN` seconds for each case. A seed chooses, which is today's date by default, so that
+runs of other days take other parts. `pytest --everything --record-seconds tests/seconds.json` writes it anew. `--everything` takes all, as `make proof` does. A test that is named by its id always runs. `python -m tests.sampling` lists
 what runs where.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 from io import StringIO
+from math import ceil
+from pathlib import Path
+from statistics import mean
 from zlib import crc32
 
 import pytest
@@ -29,6 +35,11 @@ ON_REQUEST = ("quack",)
 EVERY_CATALOG = "every_catalog"
 #: Marks a family of tests; one in n runs.
 SAMPLED = "sampled"
+#: Seconds that the cases of a function take, in the mean, by its id; those of `LONG` and more.
+SECONDS = Path(__file__).with_name("seconds.json")
+LONG = 1.0
+#: Seconds of a run for each case: one that takes four times as long runs on one of four days, the longest on one of `MOST_TURNS`.
+A_TURN, MOST_TURNS = 2.5, 20
 #: Cases that pytest has collected, those that this run leaves out included.
 COLLECTED = pytest.StashKey["list[Case]"]()
 
@@ -51,6 +62,7 @@ class Case:
         on_every_catalog: runs on each kind.
         one_of: one of so many members of its family runs; 1 for all.
         family: the name in the mark `sampled`, or the id of what it stands on; empty without a mark.
+        seconds: how long it took in an earlier run, with the other cases of its function; 0 for an unknown short time.
     """
 
     id: str
@@ -58,6 +70,12 @@ class Case:
     on_every_catalog: bool = False
     one_of: int = 1
     family: str = ""
+    seconds: float = 0
+
+    @property
+    def turns(self) -> int:
+        """On one of how many days it may run for its length."""
+        return min(max(1, ceil(self.seconds / A_TURN)), MOST_TURNS)
 
     @property
     def without_catalog(self) -> str:
@@ -78,7 +96,7 @@ def chosen(cases: Iterable[Case], seed: int) -> set[str]:
     for family, members in families.items():
         start = crc32(family.encode()) + seed
         for number, (key, on_catalogs) in enumerate(members.items()):
-            one_of = min(on_catalogs[0].one_of, len(members))
+            one_of = max(min(on_catalogs[0].one_of, len(members)), on_catalogs[0].turns)
             if (start + number) % one_of:
                 continue
             if on_catalogs[0].catalog is not None and not on_catalogs[0].on_every_catalog:
@@ -96,7 +114,7 @@ def unasked(cases: Iterable[Case]) -> list[Case]:
 
 def cycle(cases: Iterable[Case]) -> int:
     """Return after how many days every case has run on each of its kinds of catalogs."""
-    return len(CATALOGS) * max((case.one_of for case in cases), default=1)
+    return len(CATALOGS) * max((max(case.one_of, case.turns) for case in cases), default=1)
 
 
 def examples(count: int) -> int:
@@ -133,7 +151,32 @@ def case_of(item: pytest.Item) -> Case:
         item.get_closest_marker(EVERY_CATALOG) is not None,
         mark.args[0] if mark else 1,
         "" if node is None or mark is None else _family(item, node, mark),
+        _seconds().get(_function(item.nodeid), 0),
     )
+
+
+@cache
+def _seconds() -> dict[str, float]:
+    found: dict[str, float] = json.loads(SECONDS.read_text())
+    return found
+
+
+def _function(test: str) -> str:
+    """Return the id of a test without its parameters and its group."""
+    return test.partition("[")[0].partition("@")[0]
+
+
+def record(file: Path, took: Mapping[str, float]) -> None:
+    """Write how long functions took in the mean, those that took `LONG`.
+
+    Args:
+        took: seconds by the id of the test.
+    """
+    of_functions: defaultdict[str, list[float]] = defaultdict(list)
+    for test, seconds in took.items():
+        of_functions[_function(test)].append(seconds)
+    means = {function: round(mean(each), 1) for function, each in sorted(of_functions.items())}
+    file.write_text(json.dumps({name: each for name, each in means.items() if each >= LONG}, indent=1) + "\n")
 
 
 def _family(item: pytest.Item, node: pytest.Item | pytest.Collector, mark: pytest.Mark) -> str:

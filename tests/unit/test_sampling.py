@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.installed import ROOT
-from tests.sampling import CATALOGS, COLLECTED, Case, chosen, cycle, table
+from tests.sampling import A_TURN, CATALOGS, COLLECTED, LONG, MOST_TURNS, Case, chosen, cycle, record, table
 
 _FUNCTION = "tests/unit/test_a.py::test_b"
 
@@ -45,6 +48,30 @@ def test_each_run_takes_a_member_of_a_family_at_least() -> None:
         for seed in range(12):
             assert max(1, count // 4) <= len(chosen(cases, seed)) <= -(-count // 4)
     assert chosen(_family([Case(_FUNCTION)], 4), 3) == {_FUNCTION}
+
+
+def test_long_tests_run_on_as_many_days_fewer() -> None:
+    alone, longest = Case(_FUNCTION, seconds=4 * A_TURN), Case(f"{_FUNCTION}_too", seconds=1e6)
+    family = [replace(case, seconds=3 * A_TURN) for case in _family(_on_catalogs("x", "y", "z"), 2)]
+    for cases, turns in (([alone], 4), ([longest], MOST_TURNS), (family, 3)):
+        days = cycle(cases)
+        assert days == turns * len(CATALOGS)
+        counts = Counter(name for day in range(days) for name in chosen(cases, 7 + day))
+        assert set(counts) == {case.id for case in cases}
+        assert set(counts.values()) == {1 if cases[0].catalog else len(CATALOGS)}
+
+
+def test_seconds_are_the_means_of_functions(tmp_path: Path) -> None:
+    file = tmp_path / "seconds.json"
+    record(file, {f"{_FUNCTION}[x]@lab": 2.0, f"{_FUNCTION}[y-[]": 5.0, "tests/a.py::test_short": LONG / 2})
+    assert json.loads(file.read_text()) == {_FUNCTION: 3.5}
+
+
+@pytest.mark.slow
+def test_a_run_notes_how_long_functions_took(tmp_path: Path) -> None:
+    file, test = tmp_path / "seconds.json", "tests/unit/test_package.py"
+    _run(test, "--record-seconds", str(file))
+    assert all(name.startswith(test) and seconds >= LONG for name, seconds in json.loads(file.read_text()).items())
 
 
 def test_a_file_is_a_family_and_a_function_of_it_another(request: pytest.FixtureRequest) -> None:
