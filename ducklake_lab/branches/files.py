@@ -13,7 +13,8 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.errors import CatalogError, DataFileError, TransactionConflictError, UnsupportedFeatureError
-from ducklake_lab.storage import Storage, fault_of, is_below, is_same_store
+from ducklake_lab.file_paths import is_below, is_same_store
+from ducklake_lab.storage import Storage, fault_of
 
 _storage = Storage()
 

@@ -38,8 +38,9 @@ from ducklake_lab.catalog.snapshot_tags import PREFIX as TAG
 from ducklake_lab.catalog.uri import CatalogLocation
 from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.errors import DataFileError, EntryExistsError, UnsupportedFeatureError
+from ducklake_lab.file_paths import is_below, is_local
 from ducklake_lab.model.entries import Snapshot
-from ducklake_lab.storage import Storage, is_below, is_local
+from ducklake_lab.storage import Storage
 from ducklake_lab.transaction.shared_files import read_shared_files
 
 _storage = Storage()

@@ -32,9 +32,10 @@ from ducklake_lab.errors import (
     TransactionError,
     UnsupportedFeatureError,
 )
+from ducklake_lab.file_paths import is_local
 from ducklake_lab.model.entries import ColumnVersion, Snapshot, Table
 from ducklake_lab.model.state import CatalogState
-from ducklake_lab.storage import Storage, is_local
+from ducklake_lab.storage import Storage
 
 _storage = Storage()
 

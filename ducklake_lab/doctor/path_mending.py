@@ -16,7 +16,7 @@ from ducklake_lab.doctor.plan import (
     table_of_hit,
     update,
 )
-from ducklake_lab.storage import is_local
+from ducklake_lab.file_paths import is_local
 
 _FILES = {
     "data file": ("ducklake_data_file", "data_file_id"),

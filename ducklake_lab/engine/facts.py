@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable
 
 from ducklake_lab.engine.placement import Facts, Purpose
 from ducklake_lab.engine.rows import Rows
+from ducklake_lab.file_paths import is_local, is_object
 from ducklake_lab.scan.plan import ScanFile
-from ducklake_lab.storage import is_local, is_object
 
 
 def facts_of(

@@ -17,6 +17,7 @@ from ducklake_lab.engine.placement import Engines
 from ducklake_lab.engine.rows import Columns, Here, InMemory, Rows, columns_of, delete_positions
 from ducklake_lab.engine.target import Target, Written
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
+from ducklake_lab.file_paths import is_local
 from ducklake_lab.files.options import check_encrypts
 from ducklake_lab.files.sorting import sort_sql
 from ducklake_lab.model.entries import ROW_ID_COLUMN, Column, Table
@@ -30,7 +31,7 @@ from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query, plan_insert, plan_query
 from ducklake_lab.sql.plan import InputRows, NamedRows, QueryPlan, Resolver
 from ducklake_lab.sql.planning.writes import carrier
-from ducklake_lab.storage import Storage, is_local
+from ducklake_lab.storage import Storage
 
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import DataFrame, SparkSession

@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from ducklake_lab.engine.in_process import reader as local_reader
 from ducklake_lab.engine.rows import Columns, Here, InMemory, Query, Rows, unique_name
+from ducklake_lab.file_paths import is_local
 from ducklake_lab.files.duckdb_query import is_direct, query_of
 from ducklake_lab.model.positions import Positions
 from ducklake_lab.model.staged import LOCATION_COLUMNS, VIRTUAL_COLUMNS
 from ducklake_lab.object_access import access_to
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
-from ducklake_lab.storage import is_local
 
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import DataFrame, SparkSession

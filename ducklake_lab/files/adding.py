@@ -18,6 +18,7 @@ from ducklake_lab.duckdb.file_access import connect
 from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.duckdb.wording import worded_of_file
 from ducklake_lab.errors import ConstraintError, DataFileError, UnsupportedFeatureError
+from ducklake_lab.file_paths import is_local
 from ducklake_lab.files.chunk_statistics import FIELDS as CHUNK_FIELDS
 from ducklake_lab.files.chunk_statistics import Chunk, constant, merged
 from ducklake_lab.files.constraints import check_added
@@ -29,7 +30,7 @@ from ducklake_lab.model.files import ColumnStats, WrittenFile
 from ducklake_lab.model.mapping import ColumnMapping, NameMapping
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.paths import NO_VALUE, hive_values
-from ducklake_lab.storage import Storage, is_local
+from ducklake_lab.storage import Storage
 
 #: The types of a file that a column takes beside its own.
 _NARROWER = {

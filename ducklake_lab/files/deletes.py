@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.duckdb.file_access import connect, load_encryption
 from ducklake_lab.duckdb.results import arrow
+from ducklake_lab.file_paths import is_local, join
 from ducklake_lab.files.options import DeleteOptions
 from ducklake_lab.model import deletion_vectors
 from ducklake_lab.model.entries import DELETE_PATH_FIELD, DELETE_POSITION_FIELD, SNAPSHOT_ID_COLUMN, SNAPSHOT_ID_FIELD
@@ -25,7 +26,7 @@ from ducklake_lab.model.staged import FILE_ID, POSITION
 from ducklake_lab.scan.encryption import encryption_sql, new_key
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.scan.positions import check_files, keep_written, read_deletions
-from ducklake_lab.storage import Storage, is_local, join
+from ducklake_lab.storage import Storage
 
 #: The schema of a delete file.
 DELETE_SCHEMA = pa.schema(

@@ -19,6 +19,7 @@ from ducklake_lab.duckdb.casting import shown_sql, with_shown
 from ducklake_lab.duckdb.connections import in_memory
 from ducklake_lab.duckdb.wording import is_of_damage, worded, worded_of_file
 from ducklake_lab.errors import DataFileError
+from ducklake_lab.file_paths import is_local
 from ducklake_lab.files.mapped import part_sql, value_sql
 from ducklake_lab.files.parts import Parts, holds_type, renamed_parts, stored_type
 from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
@@ -37,7 +38,7 @@ from ducklake_lab.scan.positions import (
     newly_deleted_positions,
     pack,
 )
-from ducklake_lab.storage import Storage, is_local
+from ducklake_lab.storage import Storage
 
 _BY_NAME = "filename = '_ducklake_path', file_row_number = true, union_by_name = true, hive_partitioning = false"
 _INDEX = "file_index"

@@ -25,6 +25,7 @@ from ducklake_lab.duckdb.results import arrow
 from ducklake_lab.duckdb.unsliced import unsliced
 from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import ConstraintError, DataFileError, UnsupportedFeatureError
+from ducklake_lab.file_paths import is_local, join
 from ducklake_lab.files.constraints import broken, check_statistics, required_sql, uncounted
 from ducklake_lab.files.options import WriteOptions
 from ducklake_lab.files.partitions import groups, hive_folder, key_sql
@@ -34,7 +35,7 @@ from ducklake_lab.model.files import WrittenFile
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.encryption import encryption_sql, new_key
-from ducklake_lab.storage import Storage, is_local, join
+from ducklake_lab.storage import Storage
 
 #: The column by which DuckDB splits rows into files, lengthened where a table has it; no file holds it.
 _GROUP = "_ducklake_lab_group"

@@ -13,6 +13,7 @@ from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.engine.in_process import reader
 from ducklake_lab.engine.scans import Scan
 from ducklake_lab.errors import UnsupportedFeatureError, UsageError
+from ducklake_lab.file_paths import is_local
 from ducklake_lab.files.options import WriteOptions
 from ducklake_lab.files.writer import Writer
 from ducklake_lab.foreign.links import link_or_copy
@@ -21,7 +22,7 @@ from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.footers import field_id, file_schemas
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
-from ducklake_lab.storage import Storage, is_local
+from ducklake_lab.storage import Storage
 
 #: Bytes and number of files of the lake whose rows are written to one file.
 _WRITTEN_AT_ONCE, _FILES_AT_ONCE = 64_000_000, 1000

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from ducklake_lab.errors import DuckLakeError, UnsupportedFeatureError
-from ducklake_lab.storage import is_local
+from ducklake_lab.file_paths import is_local
 
 _PACKAGES = {"delta": ("Delta", "deltalake"), "iceberg": ("Iceberg", "pyiceberg")}
 

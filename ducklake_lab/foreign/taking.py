@@ -10,6 +10,7 @@ from dataclasses import replace
 from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.engine.in_process import reader
 from ducklake_lab.errors import ConstraintError, DataFileError, EntryExistsError, UnsupportedFeatureError
+from ducklake_lab.file_paths import is_local
 from ducklake_lab.files.adding import AddOptions, ColumnNames, column_folder, describe_files
 from ducklake_lab.files.deletes import Deletions, write_deletions
 from ducklake_lab.files.options import delete_options, write_options
@@ -20,7 +21,7 @@ from ducklake_lab.model.entries import Column, Schema, Table
 from ducklake_lab.model.files import DataFile, WrittenFile
 from ducklake_lab.model.staged import POSITION
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
-from ducklake_lab.storage import Storage, is_local
+from ducklake_lab.storage import Storage
 from ducklake_lab.transaction.transaction import Transaction
 
 #: Bytes of a folder's name on the filesystems there are.

@@ -7,8 +7,9 @@ from datetime import datetime
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.errors import DataFileError
+from ducklake_lab.file_paths import RealPaths, is_below
 from ducklake_lab.parallel import in_parallel
-from ducklake_lab.storage import RealPaths, Storage, fault_of, is_below
+from ducklake_lab.storage import Storage, fault_of
 from ducklake_lab.transaction.cleanup import KnownTable, read_known_tables, read_scheduled, remove_scheduled
 from ducklake_lab.transaction.shared_files import read_shared_files
 

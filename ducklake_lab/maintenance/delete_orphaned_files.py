@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.storage import RealPaths, Storage, is_below
+from ducklake_lab.file_paths import RealPaths, is_below
+from ducklake_lab.storage import Storage
 from ducklake_lab.transaction.cleanup import read_known_files, read_scheduled
 from ducklake_lab.transaction.shared_files import read_shared_files
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.catalog.inlined import InlinedVersion
 from ducklake_lab.errors import TransactionError
+from ducklake_lab.file_paths import join
 from ducklake_lab.files.deletes import Deletions, earlier_deletions, write_deletions
 from ducklake_lab.files.options import DeleteOptions, WriteOptions, delete_options, write_options
 from ducklake_lab.files.partitions import groups, hive_folder, key_sql
@@ -23,7 +24,7 @@ from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import DeleteFile, WrittenDeletes, WrittenFile
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID, FlushedFile
 from ducklake_lab.scan.flushing import InlinedDeletions, read_inlined, read_inlined_deletions
-from ducklake_lab.storage import Storage, join
+from ducklake_lab.storage import Storage
 from ducklake_lab.transaction.transaction import Transaction
 
 _END = "end_snapshot"

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from ducklake_lab.engine.in_process import reader
 from ducklake_lab.engine.placement import Engines
 from ducklake_lab.errors import DataFileError, EntryNotFoundError, TransactionError, UnsupportedFeatureError
+from ducklake_lab.file_paths import join
 from ducklake_lab.files.deletes import Deletions, delete_positions, write_deletions
 from ducklake_lab.files.options import delete_options, write_options
 from ducklake_lab.files.writer import write_rows
@@ -31,7 +32,7 @@ from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.positions import check_files, deleted_positions
 from ducklake_lab.scan.restoring import RestorePlan, plan_restore
-from ducklake_lab.storage import Storage, join
+from ducklake_lab.storage import Storage
 from ducklake_lab.transaction.transaction import Transaction
 
 

@@ -12,6 +12,7 @@ from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.engine.facts import facts_of
 from ducklake_lab.engine.in_process import reader
 from ducklake_lab.engine.placement import Engines
+from ducklake_lab.file_paths import join
 from ducklake_lab.files.options import WriteOptions, write_options
 from ducklake_lab.files.sorting import sort_rows
 from ducklake_lab.files.writer import Writer
@@ -20,7 +21,7 @@ from ducklake_lab.model.files import DataFile, WrittenFile
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.rewritable_files import Candidate, scan_of
-from ducklake_lab.storage import Storage, join
+from ducklake_lab.storage import Storage
 from ducklake_lab.transaction.transaction import Transaction
 
 

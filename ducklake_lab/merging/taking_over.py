@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from ducklake_lab.catalog.files import read_column_stats
 from ducklake_lab.catalog.lake import Lake
+from ducklake_lab.file_paths import join
 from ducklake_lab.maintenance.rewriting import new_path
 from ducklake_lab.merging.definitions import partition_fields, types_differ
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats, WrittenFile
 from ducklake_lab.scan.footers import file_column_ids
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
-from ducklake_lab.storage import Storage, join
+from ducklake_lab.storage import Storage
 from ducklake_lab.transaction.transaction import Transaction
 
 _storage = Storage()

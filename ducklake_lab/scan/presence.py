@@ -9,12 +9,13 @@ from time import monotonic
 from ducklake_lab.catalog.branches.registry import may_share_files
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.errors import DataFileError
+from ducklake_lab.file_paths import is_local
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.scan.planner import plan_scan
 from ducklake_lab.scan.read_cache import KeptReads
-from ducklake_lab.storage import Storage, fault_of, is_local
+from ducklake_lab.storage import Storage, fault_of
 
 #: Files of a table that are looked for each time: one request lists as many.
 _FEW = 1_000

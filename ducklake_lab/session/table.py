@@ -18,6 +18,7 @@ from ducklake_lab.duckdb.zones import in_zone
 from ducklake_lab.engine.scans import Scan
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import SnapshotNotFoundError, UsageError
+from ducklake_lab.file_paths import is_below
 from ducklake_lab.foreign import delta_writing, iceberg_writing
 from ducklake_lab.foreign.exporting import Exported
 from ducklake_lab.model.entries import Column, Table
@@ -42,7 +43,6 @@ from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.rows.table_view import table_view
 from ducklake_lab.session.rows.view import RowsView
 from ducklake_lab.sql.prune.spark_condition import predicate_of
-from ducklake_lab.storage import is_below
 
 if TYPE_CHECKING:
     import pandas as pd

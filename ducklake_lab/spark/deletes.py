@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ducklake_lab.catalog.backends import new_uuid
+from ducklake_lab.file_paths import is_local, join
 from ducklake_lab.files.deletes import delete_positions
 from ducklake_lab.files.options import DeleteOptions
 from ducklake_lab.model.files import WrittenDeletes
@@ -20,7 +21,7 @@ from ducklake_lab.scan.plan import ScanFile
 from ducklake_lab.scan.positions import check_files
 from ducklake_lab.spark.errors import marking
 from ducklake_lab.spark.workers.start import begin_task
-from ducklake_lab.storage import Storage, is_local, join
+from ducklake_lab.storage import Storage
 
 _storage = Storage()
 

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import DataFrame, SparkSession
 
 from ducklake_lab.errors import UnsupportedFeatureError
+from ducklake_lab.file_paths import is_local
 from ducklake_lab.spark.frames import of_session
 from ducklake_lab.spark.objects import reach
-from ducklake_lab.storage import is_local
 
 #: DuckDB's options -> Spark's names, by format.
 _OPTIONS = {

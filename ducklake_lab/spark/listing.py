@@ -18,9 +18,10 @@ from itertools import takewhile
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
+from ducklake_lab.file_paths import hadoop_uri, is_below, is_local, is_object
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.spark.runtime import is_connect, scratch
-from ducklake_lab.storage import Storage, hadoop_uri, is_below, is_local, is_object
+from ducklake_lab.storage import Storage
 
 #: Seconds per file, by path and in a listing: (local, object store) each.
 _BY_PATH, _LISTED = (1.2e-4, 0.1), (2e-5, 1e-4)

@@ -26,6 +26,7 @@ from pyspark.sql import types as T
 
 from ducklake_lab.duckdb.casting import constant_column
 from ducklake_lab.errors import DataFileError
+from ducklake_lab.file_paths import hadoop_uri, is_local
 from ducklake_lab.files.parts import of_other_types, under_other_names, with_structs
 from ducklake_lab.model.entries import ROW_ID_FIELD, SNAPSHOT_ID_FIELD, Column
 from ducklake_lab.model.positions import Positions
@@ -55,7 +56,7 @@ from ducklake_lab.spark import added_files, duckdb_reads, listing
 from ducklake_lab.spark.frames import from_arrow_table
 from ducklake_lab.spark.objects import reach
 from ducklake_lab.spark.types import FIELD_ID, differs, from_stored, spark_type, stored_field
-from ducklake_lab.storage import Storage, hadoop_uri, is_local
+from ducklake_lab.storage import Storage
 
 _storage = Storage()
 

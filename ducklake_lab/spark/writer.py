@@ -18,6 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from ducklake_lab.catalog.backends import new_uuid
+from ducklake_lab.file_paths import is_local, join
 from ducklake_lab.files.constraints import check_statistics
 from ducklake_lab.files.options import WriteOptions
 from ducklake_lab.files.partitions import hive_folder
@@ -36,7 +37,7 @@ from ducklake_lab.spark.partitions import (
 )
 from ducklake_lab.spark.statistics import column_statistics, leaf_columns, read_footer
 from ducklake_lab.spark.types import FIELD_ID, spark_type, stored_field, to_stored
-from ducklake_lab.storage import Storage, is_local, join
+from ducklake_lab.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)

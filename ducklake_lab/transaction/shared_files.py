@@ -17,7 +17,7 @@ from ducklake_lab.catalog.branches.root import root_lake
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.opening import open_lake
 from ducklake_lab.errors import CatalogError, CatalogNotFoundError
-from ducklake_lab.storage import is_local
+from ducklake_lab.file_paths import is_local
 
 _FILES = (t.data_file, t.delete_file)
 

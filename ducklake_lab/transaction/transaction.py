@@ -13,12 +13,13 @@ from ducklake_lab.catalog.cache import CachedCatalog
 from ducklake_lab.catalog.files import read_table_stats
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.errors import DataFileError, TransactionError
+from ducklake_lab.file_paths import join
 from ducklake_lab.model.commit_notes import Merged, Origin, Restored, StatementNote
 from ducklake_lab.model.entries import Snapshot, Table
 from ducklake_lab.model.files import WrittenDeletes, WrittenFile
 from ducklake_lab.model.staged import ROW_ID, Compaction, FlushedFile, StagedData, StagedFile, StagedRows
 from ducklake_lab.model.state import CatalogState
-from ducklake_lab.storage import Storage, fault_of, join
+from ducklake_lab.storage import Storage, fault_of
 from ducklake_lab.transaction.batches import StreamBatch
 from ducklake_lab.transaction.entry_changes import EntryChanges
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ducklake_lab.errors import DataFileError
-from ducklake_lab.storage import RealPaths, Storage, fault_of, hadoop_uri, is_below, is_local, join, real_path
+from ducklake_lab.file_paths import RealPaths, hadoop_uri, is_below, is_local, join, real_path
+from ducklake_lab.storage import Storage, fault_of
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,10 @@ from ducklake_lab.duckdb.casting import has_part, through
 from ducklake_lab.duckdb.file_access import connect
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.errors import UnsupportedFeatureError, UsageError
+from ducklake_lab.file_paths import is_local
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import INTEGERS, DataType, from_field
-from ducklake_lab.storage import Storage, is_local
+from ducklake_lab.storage import Storage
 
 _CSV = "FORMAT csv, HEADER {header}, DELIMITER {delimiter}, QUOTE '\"', ESCAPE '\"', NULLSTR ''"
 #: Limits of an Excel sheet: rows with the header, columns, characters in a cell, digits of a number.

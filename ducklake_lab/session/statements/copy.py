@@ -15,6 +15,7 @@ from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import EntryNotFoundError, UnsupportedFeatureError
+from ducklake_lab.file_paths import is_local, is_object
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.session.names.attached_lakes import Lakes
@@ -23,7 +24,7 @@ from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query
 from ducklake_lab.sql.plan import QueryPlan
-from ducklake_lab.storage import Storage, is_local, is_object
+from ducklake_lab.storage import Storage
 
 Run = Callable[[op.Operation], Result]
 _numbers = itertools.count(1)
