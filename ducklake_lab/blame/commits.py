@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_first_since, read_infos
+from ducklake_lab.catalog.snapshots import read_first_since, read_infos
 from ducklake_lab.model.commit_notes import CommitNote, read
 from ducklake_lab.model.entries import SnapshotInfo
 from ducklake_lab.model.types import DataType

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ducklake_lab.catalog.columns import read_column_lives
 from ducklake_lab.catalog.files import read_files_by_id
 from ducklake_lab.catalog.inlined import END_SNAPSHOT
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_column_lives
 from ducklake_lab.engine import changes
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.engine.rows import InMemory

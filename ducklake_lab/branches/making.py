@@ -33,8 +33,8 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
 from ducklake_lab.catalog.opening import open_lake
 from ducklake_lab.catalog.options import read_options
-from ducklake_lab.catalog.reader import read_snapshot
 from ducklake_lab.catalog.snapshot_tags import PREFIX as TAG
+from ducklake_lab.catalog.snapshots import read_snapshot
 from ducklake_lab.catalog.uri import CatalogLocation
 from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.errors import DataFileError, EntryExistsError, UnsupportedFeatureError

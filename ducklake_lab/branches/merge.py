@@ -14,7 +14,7 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.branches import registry
 from ducklake_lab.catalog.branches.branch import Branch
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_history
+from ducklake_lab.catalog.snapshots import read_history
 from ducklake_lab.engine.placement import Engines
 from ducklake_lab.errors import MergeConflictError, SnapshotNotFoundError, UnsupportedFeatureError, UsageError
 from ducklake_lab.merging.column_ids import ColumnIds

@@ -19,7 +19,7 @@ from ducklake_lab.catalog.branches.location import catalog_of
 from ducklake_lab.catalog.branches.root import Root, root_lake
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
-from ducklake_lab.catalog.reader import read_snapshot
+from ducklake_lab.catalog.snapshots import read_snapshot
 from ducklake_lab.errors import DataFileError, TransactionConflictError
 
 

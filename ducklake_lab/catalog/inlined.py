@@ -14,11 +14,11 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.backends import holds_columns, inlined_type
 from ducklake_lab.catalog.below_sqlalchemy import raw_duckdb, run_text
+from ducklake_lab.catalog.columns import read_columns
 from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.postgresql import UNREAD
 from ducklake_lab.catalog.projection import project
 from ducklake_lab.catalog.races import is_before_table
-from ducklake_lab.catalog.reader import read_columns
 from ducklake_lab.catalog.uri import Backend
 from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.catalog.writes import Writes

@@ -15,11 +15,13 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import as_of, paths, versions
 from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.cache import CachedCatalog, CatalogCache
+from ducklake_lab.catalog.columns import read_column_versions
 from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.observing import observe
 from ducklake_lab.catalog.options import OptionRow, Options, SessionOptions, options_of, read_options
-from ducklake_lab.catalog.reader import read_column_versions, read_snapshot, read_state
 from ducklake_lab.catalog.snapshot_tags import tagged
+from ducklake_lab.catalog.snapshots import read_snapshot
+from ducklake_lab.catalog.state import read_state
 from ducklake_lab.catalog.uri import CatalogLocation
 from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.duckdb import library as duckdb

@@ -11,7 +11,7 @@ from datetime import datetime
 from ducklake_lab.catalog.attach_options import AttachOptions
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.opening import open_lake
-from ducklake_lab.catalog.reader import first_snapshot_since
+from ducklake_lab.catalog.snapshots import first_snapshot_since
 from ducklake_lab.catalog.uri import parse_uri
 from ducklake_lab.datasource.offsets import Limits
 from ducklake_lab.errors import BindError, UnsupportedFeatureError, UsageError, did_you_mean

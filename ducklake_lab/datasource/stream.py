@@ -12,7 +12,7 @@ from pyspark.sql import datasource as ds
 from pyspark.sql.types import StructType
 
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_history
+from ducklake_lab.catalog.snapshots import read_history
 from ducklake_lab.datasource.change_feed import FeedPartition, check_whole, feed_schema
 from ducklake_lab.datasource.offsets import NOTHING, Offset, Size, mark_of, ordered
 from ducklake_lab.datasource.options import Target

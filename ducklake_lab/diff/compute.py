@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.reader import read_history_of
+from ducklake_lab.catalog.snapshots import read_history_of
 from ducklake_lab.diff.baseline_stats import Known, known, reading
 from ducklake_lab.diff.diff import Diff
 from ducklake_lab.diff.diff_states import Aligned, Side, Sides, align

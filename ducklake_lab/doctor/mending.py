@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ducklake_lab.catalog import inlined, versions
-from ducklake_lab.catalog.reader import read_columns
+from ducklake_lab.catalog.columns import read_columns
 from ducklake_lab.doctor import footers
 from ducklake_lab.doctor.check import Row
 from ducklake_lab.doctor.context import NEWEST, Context, dead_condition

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_history
+from ducklake_lab.catalog.snapshots import read_history
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.engine.placement import Engines
 from ducklake_lab.expectations.asking import Asking

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_changes
+from ducklake_lab.catalog.snapshots import read_changes
 from ducklake_lab.model.changes import FLUSHES, OF_ROWS, REWRITES, Change, parse_changes
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.state import CatalogState

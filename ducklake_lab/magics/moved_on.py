@@ -77,7 +77,7 @@ def moved_on(sessions: Mapping[str, Session], given: object) -> list[Answer]:
 
 def _attached(sessions: Mapping[str, Session], records: Sequence[Recorded]) -> tuple[list[_Attached], dict[str, str]]:
     """Returns each attached lake once, and by alias the reason why another one cannot be read."""
-    from ducklake_lab.catalog.reader import read_times
+    from ducklake_lab.catalog.snapshots import read_times
 
     found: dict[tuple[object, ...], _Attached] = {}
     problems = {}

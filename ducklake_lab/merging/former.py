@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
+from ducklake_lab.catalog.columns import read_column_lives
 from ducklake_lab.catalog.files import has_stats_before, read_column_stats
-from ducklake_lab.catalog.reader import read_column_lives
 from ducklake_lab.diff.compute import rows_to_read
 from ducklake_lab.engine import changes
 from ducklake_lab.engine.rows import InMemory, Rows

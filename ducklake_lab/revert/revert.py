@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_history_of
+from ducklake_lab.catalog.snapshots import read_history_of
 from ducklake_lab.engine.placement import Engines
 from ducklake_lab.errors import (
     EntryNotFoundError,

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from ducklake_lab.catalog import inlined
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_changes
+from ducklake_lab.catalog.snapshots import read_changes
 from ducklake_lab.model.changes import MAINTENANCE, parse_changes
 
 #: Rows that say which files, columns and keys a table has, and since when.

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from ducklake_lab.catalog.files import read_column_stats
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_times
+from ducklake_lab.catalog.snapshots import read_times
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.files import ColumnStats
 

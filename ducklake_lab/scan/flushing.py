@@ -12,7 +12,7 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import read_data_files, read_delete_files
 from ducklake_lab.catalog.inlined import InlinedVersion
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_state
+from ducklake_lab.catalog.state import read_state
 from ducklake_lab.catalog.tables import one_of
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import DeleteFile

@@ -11,8 +11,8 @@ from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.files import among, read_data_files
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_history
 from ducklake_lab.catalog.snapshot_tags import read_tags
+from ducklake_lab.catalog.snapshots import read_history
 from ducklake_lab.catalog.tables import visible
 from ducklake_lab.collecting import without_collecting
 from ducklake_lab.model.changes import DELETES, INSERTS, MAINTENANCE, OF_ROWS, Change, parse_changes, rewritten_tables

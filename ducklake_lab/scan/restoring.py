@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog.files import read_column_stats
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_history
+from ducklake_lab.catalog.snapshots import read_history
 from ducklake_lab.model.changes import parse_changes
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats

@@ -10,9 +10,9 @@ import sqlalchemy as sa
 
 from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.columns import read_columns
 from ducklake_lab.catalog.files import among, read_data_files, read_delete_files
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_columns
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.files import DataFile, DeleteFile
 from ducklake_lab.model.state import CatalogState

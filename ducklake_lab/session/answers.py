@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_history_of
+from ducklake_lab.catalog.snapshots import read_history_of
 from ducklake_lab.diff.answers import Answer, AnswerDiff, diff_answers
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.entries import SnapshotInfo

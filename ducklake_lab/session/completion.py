@@ -11,8 +11,8 @@ from itertools import chain
 from typing import Literal
 
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_history
 from ducklake_lab.catalog.snapshot_tags import read_tags
+from ducklake_lab.catalog.snapshots import read_history
 from ducklake_lab.engine.in_process import engine as local_engine
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.model.entries import Column, Schema, SnapshotInfo, Table

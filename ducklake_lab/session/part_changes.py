@@ -9,9 +9,9 @@ from functools import cached_property
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
+from ducklake_lab.catalog.columns import read_columns
 from ducklake_lab.catalog.files import count_data_files
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_columns
 from ducklake_lab.model.changes import MAINTENANCE, OF_ROWS
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.predicates import Predicate

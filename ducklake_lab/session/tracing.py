@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ducklake_lab.catalog.attachments import LIVE, table_tags
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_first_since
+from ducklake_lab.catalog.snapshots import read_first_since
 from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.errors import CatalogError, EntryNotFoundError, did_you_mean
 from ducklake_lab.lineage.graph import Edge, Graph, Node, Step

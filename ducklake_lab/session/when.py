@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_history
+from ducklake_lab.catalog.snapshots import read_history
 from ducklake_lab.diff.answers import AnswerDiff, in_one_column, is_same
 from ducklake_lab.duckdb.handing import python_rows, texts_to_show
 from ducklake_lab.engine.changes import snapshots_with

@@ -17,7 +17,7 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
 from ducklake_lab.catalog.options import read_options, write_option
 from ducklake_lab.catalog.races import is_full, is_lock_timeout, is_lost_race, is_nul_byte, is_refusal
-from ducklake_lab.catalog.reader import read_newest_with_options, read_unfinished
+from ducklake_lab.catalog.snapshots import read_newest_with_options, read_unfinished
 from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.errors import (

@@ -9,9 +9,9 @@ from typing import Literal
 from ducklake_lab.catalog import attachments, paths
 from ducklake_lab.catalog.backends import new_uuid
 from ducklake_lab.catalog.cache import CachedCatalog
+from ducklake_lab.catalog.columns import highest_column_id
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.options import Scope
-from ducklake_lab.catalog.reader import highest_column_id
 from ducklake_lab.errors import BindError, EntryExistsError, EntryNotFoundError
 from ducklake_lab.model.entries import (
     FILE_COLUMNS,

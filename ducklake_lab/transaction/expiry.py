@@ -11,8 +11,8 @@ from ducklake_lab.catalog import inlined, paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.branches.points import read_branch_points
 from ducklake_lab.catalog.lake import Lake
-from ducklake_lab.catalog.reader import read_history, read_snapshot
 from ducklake_lab.catalog.snapshot_tags import read_tags
+from ducklake_lab.catalog.snapshots import read_history, read_snapshot
 from ducklake_lab.catalog.tables import one_of
 from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.errors import CatalogError

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
-from ducklake_lab.catalog.reader import read_snapshot
 from ducklake_lab.catalog.snapshot_tags import check_name, tagged, write_tag
+from ducklake_lab.catalog.snapshots import read_snapshot
 
 
 def tag_snapshot(lake: Lake, name: str, snapshot_id: int | None = None) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.reader import read_history
+from ducklake_lab.catalog.snapshots import read_history
 from ducklake_lab.model.changes import parse_changes
 from ducklake_lab.model.entries import SnapshotInfo
 from ducklake_lab.model.quoting import quoted_if_needed

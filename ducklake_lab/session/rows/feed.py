@@ -7,7 +7,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from ducklake_lab.catalog.identity import read_of
-from ducklake_lab.catalog.reader import first_snapshot_since
+from ducklake_lab.catalog.snapshots import first_snapshot_since
 from ducklake_lab.engine.changes import Feed
 from ducklake_lab.engine.facts import facts_of_rows
 from ducklake_lab.engine.on_spark import OnSpark

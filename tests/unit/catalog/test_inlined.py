@@ -11,7 +11,7 @@ import sqlalchemy as sa
 import ducklake_lab as dl
 from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.inlined import can_inline, read_deletes
-from ducklake_lab.catalog.reader import read_snapshot
+from ducklake_lab.catalog.snapshots import read_snapshot
 from ducklake_lab.catalog.uri import Backend, parse_uri
 from ducklake_lab.catalog.versions import written
 from ducklake_lab.model.entries import Column

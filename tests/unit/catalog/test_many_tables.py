@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 import ducklake_lab as dl
-from ducklake_lab.catalog import reader
+from ducklake_lab.catalog import columns, state
 from ducklake_lab.model.entries import Column
 
 pytestmark = pytest.mark.sampled(3)
@@ -41,7 +41,7 @@ def session(attach: Callable[[str], dl.Session], reads: list[int | None]) -> Ite
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
     """The table of each query for columns; None for all tables."""
     found: list[int | None] = []
-    read = reader._columns
+    read = columns.columns_of
 
     def noted(
         connection: sa.Connection, snapshot_id: int, table_id: int | None = None
@@ -49,7 +49,8 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
         found.append(table_id)
         return read(connection, snapshot_id, table_id)
 
-    monkeypatch.setattr(reader, "_columns", noted)
+    for module in (columns, state):
+        monkeypatch.setattr(module, "columns_of", noted)
     return found
 
 
