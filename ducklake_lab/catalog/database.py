@@ -335,6 +335,8 @@ class CatalogDatabase:
         return None
 
     def _refusal(self, error: Exception) -> str:
+        if is_full(error):
+            return self.full()
         reason, path = self._safe(error), self.location.path
         if path is not None and path.is_dir():
             return f"{path} is a folder; name the catalog's file."

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.errors import ConstraintError, DuckLakeError, SqlError
 from ducklake_lab.redaction import HIDDEN, hide, secrets_of
+from ducklake_lab.session.names.argument_types import naming_misfits
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -59,9 +60,13 @@ def redacts(function: _Function) -> _Function:
     @wraps(function)
     def run(*args: object, **kwargs: object) -> Any:
         try:
-            return function(*args, **kwargs)
+            with naming_misfits(function, *args, **kwargs):
+                return function(*args, **kwargs)
         except Exception as error:
-            kwargs = signature(function).bind_partial(*args, **kwargs).arguments
+            try:
+                kwargs = signature(function).bind_partial(*args, **kwargs).arguments
+            except TypeError:
+                raise error from None  # it names the arguments, none of which it has read
             text = str(kwargs.get(name))
             if may_hold_secret(text):
                 redacted = _redacted(error, text)

@@ -7,6 +7,8 @@ from functools import wraps
 from types import FunctionType
 from typing import Any, TypeVar
 
+from ducklake_lab.session.names.argument_types import naming_misfits
+
 _Worker = TypeVar("_Worker", bound=type)
 _Getter = TypeVar("_Getter", bound=Callable[..., Any])
 _AT_ONCE = "answers_at_once"
@@ -24,7 +26,7 @@ def works_on_lakes(worker: _Worker) -> _Worker:
     def working(method: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(method)
         def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-            with self._lakes.working():
+            with naming_misfits(method, self, *args, **kwargs), self._lakes.working():
                 return method(self, *args, **kwargs)
 
         return run

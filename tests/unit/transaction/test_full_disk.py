@@ -54,6 +54,32 @@ def test_a_file_that_may_not_grow(kind: str, new_catalog: Callable[..., str], tm
     assert done.stdout.count("\n") == 1
 
 
+def test_a_branch_without_room_is_not_made(tmp_path: Path) -> None:
+    """Nor is the lake changed: the branch's catalog cannot be created at all."""
+    made = """
+import resource, sys
+import ducklake_lab as dl
+
+with dl.connect(sys.argv[1], alias="lake", engine="duckdb") as session:
+    session.sql("CREATE TABLE t AS SELECT 1 AS i")
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
+    try:
+        session.branch("b")
+    except dl.CatalogError as error:
+        print(error)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    assert len(session.branches()) == 0
+    session.branch("b")
+"""
+    uri = f"ducklake:{tmp_path}/lake.ducklake"
+    done = subprocess.run([sys.executable, "-c", made, uri], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == (
+        "The disk of the catalog lake.ducklake#b is full, or its file may not grow; nothing was written. "
+        "Make room and try again.\n"
+    )
+
+
 @pytest.mark.parametrize("when", ["BEFORE INSERT", "CONSTRAINT"])
 def test_a_server_whose_disk_is_full(when: str, postgres: Callable[[], str], tmp_path: Path) -> None:
     place = postgres()
