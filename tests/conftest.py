@@ -8,16 +8,17 @@ import os
 import shlex
 import sys
 import tempfile
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 from hypothesis import settings
 
+from tests import proving
 from tests import quack as quack_servers
 from tests.chromium import find
 from tests.cluster import QUICK_JAVA, standalone_cluster
@@ -30,7 +31,6 @@ from tests.sampling import (
     case_of,
     chosen,
     names_tests,
-    record,
     seed_of_today,
     take_all_examples,
     unasked,
@@ -66,7 +66,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addoption("--everything", action="store_true", help="run all cases, on all kinds of catalogs but quack")
     parser.addoption(
-        "--record-seconds", type=Path, metavar="FILE", help="note how long functions took; see tests/sampling.py"
+        "--go-on",
+        type=Path,
+        metavar="FILE",
+        help="leave out what passed, by this file, with the same sources and packages",
     )
     parser.addoption(
         "--spark",
@@ -76,29 +79,39 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+#: Ids of the tests that passed before, in the same state.
+_PASSED = pytest.StashKey["list[str]"]()
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    if config.option.seed is None:
-        # before workers start, which take it over: midnight does not part them
-        config.option.seed = seed_of_today()
     take_all_examples(config)
+    of_worker = getattr(config, "workerinput", None)
+    if of_worker is not None:
+        config.option.seed, config.stash[_PASSED] = of_worker["seed"], of_worker["passed"]
+        return
+    if config.option.seed is None:
+        config.option.seed = seed_of_today()
+    config.stash[_PASSED] = []
+    if config.option.go_on is not None:
+        config.stash[_PASSED] = proving.begin(config.option.go_on, proving.state())
+        in_groups = bool(config.getoption("numprocesses", None))
+        config.pluginmanager.register(proving.Passed(config.option.go_on, in_groups=in_groups))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Gives a worker what it cannot find out: the day may change, and the file of what passed does."""
+    node.workerinput |= {"seed": node.config.option.seed, "passed": node.config.stash[_PASSED]}
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    return (
-        "takes: everything"
-        if config.option.everything
-        else f"takes: a sample; the same again: --seed {config.option.seed}"
-    )
+    if not config.option.everything:
+        return f"takes: a sample; the same again: --seed {config.option.seed}"
+    passed = len(config.stash[_PASSED])
+    return f"takes: everything but {passed:,} tests that passed before" if passed else "takes: everything"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    if config.option.record_seconds:
-        took: defaultdict[str, float] = defaultdict(float)
-        for reports in terminalreporter.stats.values():
-            for report in reports:
-                if isinstance(report, pytest.TestReport):
-                    took[report.nodeid] += report.duration
-        record(config.option.record_seconds, took)
     failed = [report for kind in ("failed", "error") for report in terminalreporter.getreports(kind)]
     names = dict.fromkeys(report.nodeid.partition("@")[0] for report in failed)
     if names:
@@ -133,6 +146,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         elif not whole(config):
             cases = [replace(case, on_every_catalog=True) for case in cases]
         taken = {case.id for case in cases} if whole(config) else chosen(cases, config.option.seed)
+        taken -= set(config.stash[_PASSED])
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in taken])
         items[:] = [item for item in items if item.nodeid in taken]
 

@@ -3,7 +3,7 @@
 A family is what one mark `sampled(n)` stands on: the cases of a function, or the tests of a file. Marks `sampled(n, "name")`
 make one family of several files. Each run takes one in n of its members, one at least. Long tests run more rarely: `seconds.json`
 has what functions take, and a run has `A_TURN` seconds for each case. A seed chooses, which is today's date by default, so that
-runs of other days take other parts. `pytest --everything --record-seconds tests/seconds.json` writes it anew. `--everything` takes all, as `make proof` does. A test that is named by its id always runs. `python -m tests.sampling` lists
+runs of other days take other parts. `python -m tests.sampling --record .proof` writes `seconds.json` anew after `make proof`. `--everything` takes all, as `make proof` does. A test that is named by its id always runs. `python -m tests.sampling` lists
 what runs where.
 """
 
@@ -26,6 +26,8 @@ from statistics import mean
 from zlib import crc32
 
 import pytest
+
+from tests import proving
 
 #: Kinds of catalogs.
 CATALOGS = ("duckdb", "sqlite", "postgres", "mysql", "quack")
@@ -166,8 +168,8 @@ def _function(test: str) -> str:
     return test.partition("[")[0].partition("@")[0]
 
 
-def record(file: Path, took: Mapping[str, float]) -> None:
-    """Write how long functions took in the mean, those that took `LONG`.
+def means(took: Mapping[str, float]) -> dict[str, float]:
+    """Return how long functions took in the mean, those that took `LONG`.
 
     Args:
         took: seconds by the id of the test.
@@ -175,8 +177,8 @@ def record(file: Path, took: Mapping[str, float]) -> None:
     of_functions: defaultdict[str, list[float]] = defaultdict(list)
     for test, seconds in took.items():
         of_functions[_function(test)].append(seconds)
-    means = {function: round(mean(each), 1) for function, each in sorted(of_functions.items())}
-    file.write_text(json.dumps({name: each for name, each in means.items() if each >= LONG}, indent=1) + "\n")
+    found = {function: round(mean(each), 1) for function, each in sorted(of_functions.items())}
+    return {function: each for function, each in found.items() if each >= LONG}
 
 
 def _family(item: pytest.Item, node: pytest.Item | pytest.Collector, mark: pytest.Mark) -> str:
@@ -209,7 +211,13 @@ def main() -> None:
     )
     parser.add_argument("--seed", type=int, default=seed_of_today(), help="of the run; default: today's")
     parser.add_argument("--ids", action="store_true", help="list the tests themselves")
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE", help="note how long tests took in a run with --go-on FILE"
+    )
     options = parser.parse_args()
+    if options.record is not None:
+        SECONDS.write_text(json.dumps(means(proving.seconds(options.record)), indent=1) + "\n")
+        return
     collector, output = _Collector(), StringIO()
     with redirect_stdout(output):
         status = pytest.main(["--collect-only", "-qq", "--everything", "tests"], plugins=[collector])

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from tests.installed import ROOT
-from tests.sampling import A_TURN, CATALOGS, COLLECTED, LONG, MOST_TURNS, Case, chosen, cycle, record, table
+from tests.sampling import A_TURN, CATALOGS, COLLECTED, LONG, MOST_TURNS, Case, chosen, cycle, means, table
 
 _FUNCTION = "tests/unit/test_a.py::test_b"
 
@@ -61,17 +59,9 @@ def test_long_tests_run_on_as_many_days_fewer() -> None:
         assert set(counts.values()) == {1 if cases[0].catalog else len(CATALOGS)}
 
 
-def test_seconds_are_the_means_of_functions(tmp_path: Path) -> None:
-    file = tmp_path / "seconds.json"
-    record(file, {f"{_FUNCTION}[x]@lab": 2.0, f"{_FUNCTION}[y-[]": 5.0, "tests/a.py::test_short": LONG / 2})
-    assert json.loads(file.read_text()) == {_FUNCTION: 3.5}
-
-
-@pytest.mark.slow
-def test_a_run_notes_how_long_functions_took(tmp_path: Path) -> None:
-    file, test = tmp_path / "seconds.json", "tests/unit/test_package.py"
-    _run(test, "--record-seconds", str(file))
-    assert all(name.startswith(test) and seconds >= LONG for name, seconds in json.loads(file.read_text()).items())
+def test_functions_take_the_mean_of_their_cases() -> None:
+    took = {f"{_FUNCTION}[x]": 2.0, f"{_FUNCTION}[y-[]": 5.0, "tests/a.py::test_short": LONG / 2}
+    assert means(took) == {_FUNCTION: 3.5}
 
 
 def test_a_file_is_a_family_and_a_function_of_it_another(request: pytest.FixtureRequest) -> None:
