@@ -200,12 +200,13 @@ def diff_lake(
     with lake.connect() as connection:
         history = lake_history(lake, connection, between=(first + 1, last)) if last > first else []
         touched = touched_tables(lake, connection, first, last)
-        counts = [table_counts(lake, connection, number) for number in (start, end)]
+        only_one = before.tables.keys() ^ after.tables.keys()
+        counts = [table_counts(lake, connection, number) for number in (start, end)] if only_one else []
     common = before.tables.keys() & after.tables.keys()
     renamed = {i for i in common if before.tables.names[i] != after.tables.names[i]}
     found = [
         _whole(lake, before, after, table_id, counts, engines, is_fixed=is_fixed)
-        for table_id in before.tables.keys() ^ after.tables.keys()
+        for table_id in only_one
     ]
     found += [
         one
