@@ -39,11 +39,12 @@ class Taken:
         return f"{self.what:<40} {self.wall:7.2f} s   {self.cpu:7.2f} s of CPU"
 
 
-def run(folder: Path, rounds: int, *, files: int = metadata.FILES) -> Iterator[Taken]:
+def run(folder: Path, rounds: int, *, files: int = metadata.FILES, folders: int = 0) -> Iterator[Taken]:
     """Branches, rebases and drops on DuckDB and on PostgreSQL; the quickest round of each.
 
     Args:
         folder: an empty one, for lakes and a PostgreSQL server.
+        folders: of partitions, that the files are in; 0 for one folder.
 
     Raises:
         AssertionError: a byte of a file was copied.
@@ -53,11 +54,13 @@ def run(folder: Path, rounds: int, *, files: int = metadata.FILES) -> Iterator[T
             continue
         uri, data = f"ducklake:{place('many')}", folder / f"{kind}-many"
         with reference.connect() as connection:
-            metadata.fill(connection, uri, f"{data}/", 1, files)
+            metadata.fill(connection, uri, f"{data}/", 1, files, folders)
         wide = data / "main" / "wide"
-        wide.mkdir(parents=True)
+        inside = [wide / f"part={number}" for number in range(folders)] or [wide]
+        for each in inside:
+            each.mkdir(parents=True)
         for number in range(files):
-            (wide / f"ducklake-{number}.parquet").write_bytes(b"PAR1")
+            (inside[number % len(inside)] / f"ducklake-{number}.parquet").write_bytes(b"PAR1")
         with dl.connect(uri, alias="many", engine="duckdb") as session:
             found: dict[str, list[Taken]] = {}
             for number in range(rounds):
@@ -128,6 +131,9 @@ def main() -> None:
     parser.add_argument(
         "--files", type=int, default=metadata.FILES, help=f"data files of the table ({metadata.FILES:,})"
     )
+    parser.add_argument(
+        "--folders", type=int, default=100, help="folders of partitions that have them; 0 for one folder (100)"
+    )
     parser.add_argument("--rounds", type=int, default=3, help="rounds of which the quickest counts (3)")
     parser.add_argument(
         "--rows", type=int, default=ROWS, help=f"rows of the table that is merged ({ROWS:,}); 0 for none"
@@ -136,7 +142,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="ducklake-lab-bench-") as folder:
         for comparison in merges(Path(folder), given.rounds, rows=given.rows) if given.rows else ():
             print(f"{comparison.name}: {comparison.ratio:.2f} x {comparison.baseline}", flush=True)
-        for taken in run(Path(folder), given.rounds, files=given.files):
+        for taken in run(Path(folder), given.rounds, files=given.files, folders=given.folders):
             print(taken, flush=True)
 
 

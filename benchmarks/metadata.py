@@ -80,8 +80,15 @@ def _commits(
     )
 
 
-def fill(connection: duckdb.DuckDBPyConnection, uri: str, data_path: str, tables: int, files: int) -> None:
-    """A lake with many tables by its catalog alone; `wide` has many files, `ducklake-0.parquet` on, of 1,000 rows each."""
+def fill(
+    connection: duckdb.DuckDBPyConnection, uri: str, data_path: str, tables: int, files: int, folders: int = 0
+) -> None:
+    """A lake with many tables by its catalog alone; `wide` has many files, `ducklake-0.parquet` on, of 1,000 rows each.
+
+    Args:
+        folders: that the files are in by turns, `part=0` on; 0 for the table's own folder.
+    """
+    folder = f"'part=' || range % {folders} || '/' || " if folders else ""
     Path(data_path).mkdir()
     connection.execute(
         f"ATTACH '{uri}' AS many (DATA_PATH '{data_path}'); CREATE TABLE many.wide (i BIGINT, s VARCHAR)"
@@ -99,7 +106,7 @@ def fill(connection: duckdb.DuckDBPyConnection, uri: str, data_path: str, tables
     connection.execute(
         f"INSERT INTO {meta}data_file (data_file_id, table_id, begin_snapshot, path, path_is_relative, file_format, "
         f"record_count, file_size_bytes, footer_size, row_id_start) "
-        f"SELECT range, 1, 1, 'ducklake-' || range || '.parquet', true, 'parquet', 1000, 5000, 300, range * 1000 "
+        f"SELECT range, 1, 1, {folder}'ducklake-' || range || '.parquet', true, 'parquet', 1000, 5000, 300, range * 1000 "
         f"FROM range({files})"
     )
     bounds = "(1, range * 1000, range * 1000 + 999), (2, 0, 9)"
