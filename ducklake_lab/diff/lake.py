@@ -204,10 +204,7 @@ def diff_lake(
         counts = [table_counts(lake, connection, number) for number in (start, end)] if only_one else []
     common = before.tables.keys() & after.tables.keys()
     renamed = {i for i in common if before.tables.names[i] != after.tables.names[i]}
-    found = [
-        _whole(lake, before, after, table_id, counts, engines, is_fixed=is_fixed)
-        for table_id in only_one
-    ]
+    found = [_whole(lake, before, after, table_id, counts, engines, is_fixed=is_fixed) for table_id in only_one]
     found += [
         one
         for table_id in common & (touched | renamed)
