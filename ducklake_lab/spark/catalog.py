@@ -1,6 +1,7 @@
 """Installs a catalog of Spark in Java, whose requests a function of this process answers (ADR 85).
 
-The jar is built with the wheel; see `extensions/spark-catalog`. Its classes run in the driver only.
+The jar is built with the wheel; see `extensions/spark-catalog`. Its classes work in the driver; executors only read them
+with the plans that tasks hold.
 """
 
 from __future__ import annotations
@@ -111,6 +112,7 @@ def fault(spark: SparkSession, name: str, owner: Owner) -> DuckLakeError | None:
 def install(spark: SparkSession, name: str, owner: Owner, describe: Describe) -> None:
     """Adds a catalog to a running session that can have it."""
     bridge = _classes(spark).ducklakelab.Bridge
+    _give_to_executors(spark)
     gateway: Any = spark.sparkContext._gateway
     if gateway.__dict__.get("_callback_server") is None:
         bridge.watch(JavaObject("GATEWAY_SERVER", gateway._gateway_client))
@@ -158,6 +160,14 @@ def planned(frame: DataFrame, names: Sequence[str] | None = None) -> DataFrame:
     spark = frame.sparkSession
     found = DataFrame(_classes(spark).ducklakelab.Bridge.planned(frame.select("*")._jdf), spark)
     return found if names is None else found.toDF(*names)
+
+
+def _give_to_executors(spark: SparkSession) -> None:
+    """Sends the jar to the executors of a cluster: a task may hold the plan above it, whose nodes are of these classes."""
+    context: Any = spark.sparkContext
+    is_here = re.fullmatch(r"local(\[.*\])?", context.master) is not None
+    if not is_here and f"/{JAR.name}" not in context._jsc.sc().listJars().mkString(" "):
+        context._jsc.addJar(JAR.as_uri())
 
 
 def _classes(spark: SparkSession) -> Any:

@@ -117,6 +117,7 @@ def test_tables_from_queries(lake: SparkLake) -> None:
     assert lake.snapshot() == before and not lake.spark.catalog.tableExists("lake.main.failed")
 
 
+@pytest.mark.anywhere
 def test_deletes_updates_and_merges_have_sparks_meaning(lake: SparkLake) -> None:
     lake.session.sql("CREATE TABLE t AS SELECT i AS k, 'v' || i AS v, i % 7 AS g FROM range(3000) r(i)")
     lake.session.sql("INSERT INTO t VALUES (9001, 'inlined', 1), (9002, 'inlined', 2)")
@@ -165,6 +166,7 @@ def test_merges_of_a_dataframe(lake: SparkLake) -> None:
         )
 
 
+@pytest.mark.anywhere
 def test_many_changed_rows_are_written_by_spark(lake: SparkLake) -> None:
     lake.session._placing.limits = Limits(fetched_rows=10)
     lake.session.sql("CREATE TABLE t AS SELECT i AS k, 'v' || i AS v, uuid() AS u FROM range(2000) r(i)")
@@ -179,6 +181,7 @@ def test_many_changed_rows_are_written_by_spark(lake: SparkLake) -> None:
     assert found == [("i", 103, 0), ("m", 7, 7), ("w", 663, 663)]
 
 
+@pytest.mark.anywhere
 def test_every_type_goes_there_and_back(lake: SparkLake) -> None:
     lake.session.sql(
         "CREATE TABLE t AS SELECT 1::UTINYINT AS a, 18446744073709551615::UBIGINT AS b, 1.25::DECIMAL(9,2) AS c, "

@@ -102,6 +102,7 @@ def test_values_of_other_types_are_shuffled(lake: SparkLake, kind: str) -> None:
     assert "lake's table" not in _plan(lake, _JOINS[0].replace("{}", "lake.main."))
 
 
+@pytest.mark.anywhere
 def test_a_part_of_the_keys_is_enough(lake: SparkLake) -> None:
     _fill(lake, "BIGINT", ("x, bucket(3, k)", "bucket(3, k), y"), lambda i: f"({i}) % 12")
     _check(lake, _JOINS[0])
@@ -153,6 +154,7 @@ def test_small_tables_are_broadcast_or_shuffled(lake: SparkLake) -> None:
     assert "lake's table" not in _plan(lake, _JOINS[0].replace("{}", "lake.main."))
 
 
+@pytest.mark.anywhere
 def test_snapshots_and_frames(lake: SparkLake) -> None:
     _fill(lake, "BIGINT", ("bucket(4, k)", "bucket(4, k)"), lambda i: f"({i}) % 40")
     before = lake.snapshot()
