@@ -163,7 +163,7 @@ def planned(frame: DataFrame, names: Sequence[str] | None = None) -> DataFrame:
 
 
 def _give_to_executors(spark: SparkSession) -> None:
-    """Sends the jar to the executors of a cluster: a task may hold the plan above it, whose nodes are of these classes."""
+    """Sends the jar to the executors of a cluster: a task may hold the plan above it, which has nodes of these classes."""
     context: Any = spark.sparkContext
     is_here = re.fullmatch(r"local(\[.*\])?", context.master) is not None
     if not is_here and f"/{JAR.name}" not in context._jsc.sc().listJars().mkString(" "):
