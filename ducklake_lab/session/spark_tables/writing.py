@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from ducklake_lab.spark.library import DataFrame
 
 _OPERATION = "_ducklake_operation"
-#: Seconds after which a write that conflicts does not run again: jobs of Spark that write partitions of their own take minutes,
-#: and meet others of their kind.
+#: Seconds after which a write that conflicts does not run again, however often it ran: jobs of Spark that write partitions of
+#: their own take minutes, and meet others of their kind.
 _SECONDS = 3600.0
 _Write = Callable[[Parts, Transaction, Table, Request, list["DataFrame"]], None]
 
@@ -42,7 +42,8 @@ def write(parts: Parts, request: Request, frames: list[DataFrame]) -> None:
         frames: the rows, and for an overwrite by a condition the rows that they replace.
     """
     query_options.check_write(request["options"], request["mode"])
-    until_committed(parts.transactions, partial(_attempt, parts, request, frames), reads=True, seconds=_SECONDS)
+    attempt = partial(_attempt, parts, request, frames)
+    until_committed(parts.transactions, attempt, reads=True, seconds=_SECONDS, is_counted=False)
 
 
 def _attempt(parts: Parts, request: Request, frames: list[DataFrame]) -> None:

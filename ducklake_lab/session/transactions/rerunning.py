@@ -15,10 +15,17 @@ from ducklake_lab.transaction.commit import RetryPolicy
 _Done = TypeVar("_Done")
 #: Seconds after which a statement does not run again; the user decides whether to repeat minutes of work.
 _SECONDS = 60.0
+#: Most seconds between two runs.
+_LONGEST_WAIT = 10.0
 
 
 def until_committed(
-    transactions: Transactions, run: Callable[[], _Done], *, reads: bool, seconds: float = _SECONDS
+    transactions: Transactions,
+    run: Callable[[], _Done],
+    *,
+    reads: bool,
+    seconds: float = _SECONDS,
+    is_counted: bool = True,
 ) -> _Done:
     """Returns the result of the first run without a conflict.
 
@@ -27,6 +34,8 @@ def until_committed(
     Args:
         reads: the statement reads rows of lakes; other statements begin on cached entries (ADR 81).
         seconds: after which it does not run again.
+        is_counted: so many retries as a commit has are enough; if not, they are only where the session sets their number. Each
+            conflict is a commit of somebody else, so that all of several writers come to an end.
 
     Raises:
         TransactionConflictError: every allowed run conflicted; nothing is written.
@@ -45,7 +54,8 @@ def until_committed(
                 assert transactions.last is not None  # a statement that raises it has written
                 lake = transactions.last.lake
                 policy = RetryPolicy.of(lake)
-                if runs > policy.max_retries or time.monotonic() - began > seconds:
+                is_last = runs > policy.max_retries and (is_counted or "max_retry_count" in lake.session.retry)
+                if is_last or time.monotonic() - began > seconds:
                     if runs > 1:
                         raise TransactionConflictError(f"{error} It ran {runs} times.") from error
                     raise
@@ -54,7 +64,7 @@ def until_committed(
                 if not waits:
                     # waits grow, so that the conflicting clients do not all meet again
                     transactions.lakes.release()
-                    time.sleep(policy.wait_seconds * policy.backoff**runs * random.random())
+                    time.sleep(min(policy.wait_seconds * policy.backoff**runs, _LONGEST_WAIT) * random.random())
                     transactions.lakes.keep_open()
 
 
