@@ -22,7 +22,8 @@ from ducklake_lab.duckdb.served import served
 from tests.interop.test_killed import check_nothing_is_open, chosen
 from tests.quack import TOKEN
 
-pytestmark = pytest.mark.sampled(5, "killed repairs")
+# not as many as there are kinds: a day takes several of them
+pytestmark = pytest.mark.sampled(6, "killed repairs")
 
 KINDS = ["duckdb", "sqlite", "postgres", "quack", "ours"]
 #: Tables of a catalog whose rows are compared.
