@@ -51,8 +51,8 @@ def _evaluated(annotation: object, method: Callable[..., Any]) -> object:
         return annotation
     try:
         return eval(annotation, method.__globals__)
-    except NameError:
-        return Any  # imported for the type checker alone
+    except (NameError, AttributeError, TypeError):
+        return Any  # a name in it is there for the type checker alone
 
 
 def _shown(annotation: object, evaluated: object) -> str:
@@ -76,7 +76,7 @@ def _fits(value: object, annotation: object) -> bool:
     if annotation is float:
         return isinstance(value, float | int)
     kind = origin if isinstance(origin, type) else annotation
-    if not isinstance(kind, type):
+    if annotation is Any or not isinstance(kind, type) or getattr(kind, "_is_protocol", False):
         return True
     if not isinstance(value, kind) or (origin is not None and isinstance(value, str | bytes)):
         return False

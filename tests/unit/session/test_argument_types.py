@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsInt
 
 import pyarrow as pa
 import pytest
@@ -73,6 +73,15 @@ def test_no_method_ends_in_an_error_of_python(session: dl.Session, name: str, pa
         given = {one: GIVEN.get(one, "t") for one in needed} | {parameter: value}
         with suppress(DuckLakeError):
             getattr(session, name)(**given)
+
+
+def test_types_that_cannot_be_looked_at_fit() -> None:
+    def method(one: Any, other: Missing, third: SupportsInt, fourth: list[Missing]) -> None:  # type: ignore[name-defined] # noqa: F821
+        raise ValueError("of its own")
+
+    given: tuple[object, ...] = ([], [], [], [1])
+    with pytest.raises(ValueError, match="of its own"), naming_misfits(method, *given):
+        method(*given)
 
 
 def test_errors_of_other_causes_stay() -> None:
