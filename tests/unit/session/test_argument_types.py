@@ -29,7 +29,8 @@ GIVEN: dict[str, object] = {
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Iterator[dl.Session]:
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dl.Session]:
+    monkeypatch.chdir(tmp_path)  # a text may name a file, which is made
     with dl.connect(f"ducklake:{tmp_path}/a.ducklake", alias="lake", engine="duckdb") as session:
         session.sql("CREATE TABLE t AS SELECT 1 AS i")
         yield session
