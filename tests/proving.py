@@ -38,14 +38,13 @@ def begin(file: Path, now: str) -> list[str]:
     Args:
         file: its first line is the state; a line for each test that passed follows, with its seconds and its id.
     """
-    first, *passed = file.read_text().splitlines() if file.exists() else [""]
-    if first != now:
-        file.write_text(f"{now}\n")
-        return []
+    text = file.read_text() if file.exists() else ""
     # the last line of a run that was killed may be cut, and its test runs again
-    whole = passed if file.read_text().endswith("\n") else passed[:-1]
-    file.write_text("".join(f"{line}\n" for line in (now, *whole)))
-    return [line.partition("\t")[2] for line in whole]
+    first, *passed = text[: text.rfind("\n") + 1].splitlines() or [""]
+    if first != now:
+        passed = []
+    file.write_text("".join(f"{line}\n" for line in (now, *passed)))
+    return [line.partition("\t")[2] for line in passed]
 
 
 def seconds(file: Path) -> dict[str, float]:

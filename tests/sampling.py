@@ -3,8 +3,9 @@
 A family is what one mark `sampled(n)` stands on: the cases of a function, or the tests of a file. Marks `sampled(n, "name")`
 make one family of several files. Each run takes one in n of its members, one at least. Long tests run more rarely: `seconds.json`
 has what functions take, and a run has `A_TURN` seconds for each case. A seed chooses, which is today's date by default, so that
-runs of other days take other parts. `python -m tests.sampling --record .proof` writes `seconds.json` anew after `make proof`. `--everything` takes all, as `make proof` does. A test that is named by its id always runs. `python -m tests.sampling` lists
-what runs where.
+runs of other days take other parts. `--everything` takes all, as `make proof` does, after which `python -m tests.sampling
+--record .proof` writes `seconds.json` anew. A test that is named by its id always runs. `python -m tests.sampling` lists what
+runs where.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ ON_REQUEST = ("quack",)
 EVERY_CATALOG = "every_catalog"
 #: Marks a family of tests; one in n runs.
 SAMPLED = "sampled"
-#: Seconds that the cases of a function take, in the mean, by its id; those of `LONG` and more.
+#: The mean seconds of a function's cases, by its id; functions that take less than `LONG` are left out.
 SECONDS = Path(__file__).with_name("seconds.json")
 LONG = 1.0
 #: Seconds of a run for each case: one that takes four times as long runs on one of four days, the longest on one of `MOST_TURNS`.

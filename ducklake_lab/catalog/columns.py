@@ -178,4 +178,5 @@ def _type(name: str, parts: int, level: int) -> str:
 
 
 def flag(value: bool | None) -> bool:
+    """Return a flag of the catalog, where NULL is true."""
     return value is not False

@@ -56,7 +56,7 @@ def _evaluated(annotation: object, method: Callable[..., Any]) -> object:
 
 
 def _shown(annotation: object, evaluated: object) -> str:
-    """Return the types of an annotation, with those of an alias by their names."""
+    """Return an annotation as text; an alias such as `At` becomes the types that it names."""
     if not isinstance(evaluated, UnionType) or not str(annotation).removesuffix(" | None").isidentifier():
         return str(annotation)
     return " | ".join(
