@@ -23,6 +23,9 @@ from ducklake_lab.model.expectations import Expectation, expectations_of
 from ducklake_lab.model.quoting import quote_text
 from ducklake_lab.model.state import CatalogState
 
+#: Runs the query of an expectation of a table.
+AskHere = Callable[[Table, Expectation], Answer]
+
 
 class WholeCheck:
     """Checks the expectations of a table on rows that it has.
@@ -30,7 +33,7 @@ class WholeCheck:
     Args:
         rows: the table, with the rows to check.
         rows_of: returns the rows of another table in the same state.
-        ask: runs the query of an expectation; without it, those with a query are left out.
+        ask: runs the query of an expectation.
     """
 
     def __init__(
@@ -38,7 +41,7 @@ class WholeCheck:
         rows: TableRows,
         engines: Engines | None,
         rows_of: RowsOf,
-        ask: Callable[[Table, Expectation], Answer] | None,
+        ask: AskHere,
     ) -> None:
         self._rows = rows
         self._engines = engines
@@ -53,9 +56,7 @@ class WholeCheck:
         """
         with ExitStack() as stack:
             finder = Finder(Asking(self._engines, stack), self._rows.state, self._rows_of)
-            expectations = expectations_of(self._rows.table)
-            asked = [one for one in expectations if one.kind != "query" or self._ask is not None]
-            return [self._outcome(finder, expectation) for expectation in asked]
+            return [self._outcome(finder, expectation) for expectation in expectations_of(self._rows.table)]
 
     def _outcome(self, finder: Finder, expectation: Expectation) -> Outcome:
         rows = self._rows
@@ -64,7 +65,7 @@ class WholeCheck:
         if expectation.kind == "fresh":
             age = too_old(rows.lake, rows.table, rows.state.snapshot.snapshot_id, expectation.sql)
             return Outcome(rows.title, expectation, shown, 1 if age else 0, why=age)
-        if expectation.kind == "query" and self._ask is not None:
+        if expectation.kind == "query":
             answer = self._ask(rows.table, expectation)
             return Outcome(rows.title, expectation, shown, answer.count, answer.rows if answer.count else None)
         found = finder.find(rows, expectation)
@@ -73,14 +74,20 @@ class WholeCheck:
 
 
 def check_since(
-    lake: Lake, before: CatalogState, after: CatalogState, changed: Collection[str], engines: Engines | None
+    lake: Lake,
+    before: CatalogState,
+    after: CatalogState,
+    changed: Collection[str],
+    engines: Engines | None,
+    ask: AskHere,
 ) -> list[Outcome]:
     """Returns the outcomes of the expectations of changed tables on the rows that came between two states.
 
-    Rows of other tables whose referenced rows went are an outcome of their own. Expectations with a query are left out.
+    Rows of other tables whose referenced rows went are an outcome of their own. Queries answer for the later state as a whole.
 
     Args:
         changed: names of tables in the later state, with their schemas.
+        ask: runs the query of an expectation in the later state.
 
     Raises:
         CatalogError: an expectation names what was dropped, or is not readable.
@@ -98,7 +105,7 @@ def check_since(
         finder = Finder(Asking(engines, stack), after, rows_of)
         for table in after.tables.expecting():
             if after.qualified_name(table) in changed:
-                found += WholeCheck(since(table), engines, rows_of, None).run()
+                found += WholeCheck(since(table), engines, rows_of, ask).run()
             for expectation in expectations_of(table):
                 target = find_target(after, expectation) if expectation.kind == "references" else None
                 if target is not None and after.qualified_name(target) in changed:

@@ -21,7 +21,6 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.diff.lake import LakeDiff, diff_lake, diff_open
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import CommitUnknownError, TransactionError, UnsupportedFeatureError, UsageError
-from ducklake_lab.expectations.whole import check_since
 from ducklake_lab.files.deletes import restamped
 from ducklake_lab.merging.conflicts import OnConflict
 from ducklake_lab.model.entries import Snapshot
@@ -29,6 +28,7 @@ from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.open_transaction import changed_sides
 from ducklake_lab.session.settling import shown_in_view
+from ducklake_lab.session.statements.runner import Statements
 from ducklake_lab.session.transactions.rerunning import until_committed
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.transaction.commit import commit
@@ -44,6 +44,7 @@ class Merging:
 
     _lakes: Lakes
     _transactions: Transactions
+    _statements: Statements
     _engine: SparkEngine
 
     def merge(
@@ -315,7 +316,7 @@ class Merging:
         ):
             found = review_branch(transaction, opened, branch, self._engine, self._remarking(lake, branch))
             changed = {one.name for one in found.tables}
-            return replace(found, checks=tuple(check_since(opened, *found.states, changed, self._engine)))
+            return replace(found, checks=tuple(self._statements.checking.came(opened, *found.states, changed)))
 
     def agents(self) -> AgentsWork:
         """Returns the work of agents on branches of the current lake: who committed what, when, with which statement.

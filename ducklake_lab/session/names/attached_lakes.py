@@ -186,6 +186,22 @@ class Lakes:
             self._database.use(before or ("memory",))
 
     @contextmanager
+    def in_place(self, lake: Lake, transaction: Transaction | None = None) -> Iterator[None]:
+        """Reads a lake in the block in place of the attached one of its alias, which it is a branch of.
+
+        Args:
+            transaction: one on that lake, whose changes are read too.
+        """
+        attached, reads = self._by_alias[lake.alias], self.reads
+        self._by_alias[lake.alias], self.reads = lake, ReadStates()
+        self.reads.transaction = transaction
+        try:
+            with self.reads.statement():
+                yield
+        finally:
+            self._by_alias[lake.alias], self.reads = attached, reads
+
+    @contextmanager
     def statement(self, at: At = None) -> Iterator[None]:
         """Runs one statement in the block: opens catalogs once, and reads each lake at one snapshot.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from ducklake_lab.expectations.finding import find_target
 from ducklake_lab.expectations.outcomes import FIRST_ROWS, Outcome
 from ducklake_lab.expectations.settling import Answer, settle
 from ducklake_lab.expectations.states import SinceRows, StagedTable, TableRows
-from ducklake_lab.expectations.whole import WholeCheck
+from ducklake_lab.expectations.whole import WholeCheck, check_since
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.expectations import Expectation, expectations_of
 from ducklake_lab.model.state import CatalogState
@@ -111,6 +111,15 @@ class Checking:
                 ]
         return Result(InMemory(pa.Table.from_pylist(rows, schema=_HISTORY)), engine=self._engine)
 
+    def came(self, lake: Lake, before: CatalogState, after: CatalogState, changed: Collection[str]) -> list[Outcome]:
+        """Returns the outcomes of the expectations of changed tables of a branch between two of its states; see `check_since`."""
+
+        def ask(table: Table, expectation: Expectation) -> Answer:
+            with self._lakes.in_place(lake):
+                return self._ask(NamedEntry(lake, after, after.schema_of(table).name, table.name), table, expectation)
+
+        return check_since(lake, before, after, changed, self._engine, ask)
+
     def _outcomes(self, entry: NamedEntry, since: At) -> list[Outcome]:
         lake, state = entry.lake, entry.state
         table = entry.table()
@@ -182,12 +191,12 @@ class Checking:
         return TableRows(entry.lake, entry.state, table)
 
     def _ask_in(self, transaction: Transaction, table: Table, expectation: Expectation) -> Answer:
-        if self._lakes.transaction is not transaction:
-            raise UnsupportedFeatureError(
-                f"The expectation {expectation.name} of {table.name} is a query, which is not run here; drop it before."
-            )
         schema = transaction.state.schema_of(table).name
-        return self._ask(NamedEntry(transaction.lake, transaction.state, schema, table.name), table, expectation)
+        entry = NamedEntry(transaction.lake, transaction.state, schema, table.name)
+        if self._lakes.transaction is transaction:
+            return self._ask(entry, table, expectation)
+        with self._lakes.in_place(transaction.lake, transaction):
+            return self._ask(entry, table, expectation)
 
     def _ask(self, entry: NamedEntry, table: Table, expectation: Expectation) -> Answer:
         what = f"The expectation {expectation.name} of {table.name}"

@@ -202,3 +202,48 @@ def test_other_tags_merge_by_key(session: dl.Session):
         session.merge("again")
     session.merge("again", on_conflict="ours")
     assert tags()["ducklake_lab.test.both"] == "b"
+
+
+@pytest.fixture
+def asked(session: dl.Session) -> dl.Session:
+    """A branch that breaks the query of an expectation over two tables, which its lake fulfils."""
+    session.sql("CREATE TABLE sums (total INTEGER); INSERT INTO sums VALUES (1)")
+    session.sql("""
+        ALTER TABLE t EXPECT summed QUERY (SELECT s.v, total FROM (SELECT sum(v) AS v FROM t) s, sums WHERE s.v <> total)
+            ON VIOLATION warn;
+        ALTER TABLE t EXPECT distant QUERY (SELECT * FROM lake.main.p WHERE k > 100)
+    """)
+    session.branch("fix")
+    session.switch("fix")
+    session.sql("INSERT INTO t VALUES (2, 10)")
+    session.switch(None)
+    return session
+
+
+def test_a_review_runs_queries_on_the_branch(asked: dl.Session):
+    (distant, summed) = sorted(
+        (one for one in asked.review("fix").checks if one.expectation.kind == "query"),
+        key=lambda one: one.expectation.name,
+    )
+    assert (distant.expectation.name, distant.count) == ("distant", 0)
+    assert (summed.expectation.name, summed.count) == ("summed", 1)
+    assert summed.rows is not None and summed.rows.to_pylist() == [{"v": 11, "total": 1}]
+    assert "v = 11, total = 1" in asked.review("fix").to_html()
+    # names mean the lake again, also in an open transaction
+    assert asked.sql("SELECT sum(v) FROM t").fetchall() == [(1,)]
+    asked.sql("BEGIN; SELECT 1 FROM t")
+    assert [one.count for one in asked.review("fix").checks if one.expectation.name == "summed"] == [1]
+    assert asked.sql("SELECT sum(v) FROM t").fetchall() == [(1,)]
+    asked.sql("ROLLBACK")
+
+
+def test_a_rebase_runs_queries_on_what_it_makes(asked: dl.Session):
+    asked.sql("UPDATE sums SET total = 11")
+    asked.rebase("fix")
+    assert [one.count for one in asked.review("fix").checks if one.expectation.name == "summed"] == [0]
+    asked.sql("INSERT INTO p VALUES (999)")
+    with pytest.raises(dl.ExpectationError, match="distant"):
+        asked.rebase("fix")
+    assert asked.sql("SELECT sum(v) FROM t").fetchall() == [(1,)]
+    asked.switch("fix")
+    assert asked.sql("SELECT sum(v) FROM t").fetchall() == [(11,)]
