@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -58,7 +58,8 @@ class Piece:
         if self.step == "merge":
             return f"{len(self.files):,} files become {self.files_after:,}"
         if self.step == "rewrite":
-            return f"{self.rows:,} deleted rows leave {len(self.files):,} files"
+            become = f", which become {self.files_after:,}" if self.files_after < len(self.files) else ""
+            return f"{self.rows:,} deleted rows leave {len(self.files):,} files{become}"
         if self.step == "flush":
             return f"{self.rows:,} rows go from the catalog to Parquet"
         if self.step == "expire":
@@ -116,20 +117,63 @@ def flushes(need: Need) -> Iterator[Piece]:
         yield Piece("flush", need.table, need.name, rows=need.shape.inlined_rows)
 
 
+def worn(need: Need) -> list[FileShape]:
+    """Return the files with many deleted rows."""
+    return [file for file in need.files() if file.deleted and file.deleted >= need.policy.deleted * max(file.rows, 1)]
+
+
 def rewrites(need: Need) -> Iterator[Piece]:
-    """Yield rewrites of files with many deleted rows; files of one partition become one."""
-    worn = [file for file in need.files() if file.deleted and file.deleted >= need.policy.deleted * max(file.rows, 1)]
-    for groups in _packed(_alike(worn).values(), need.policy.piece_bytes):
-        files = tuple(file for group in groups for file in group)
-        yield Piece("rewrite", need.table, need.name, files, len(groups), sum(file.deleted for file in files))
+    """Yield rewrites of files with many deleted rows; those of one partition become one, with small files that join them."""
+    groups = [[*{file.file_id: file for file in (*alike, *joining)}.values()] for alike, joining in _rewritten(need)]
+    for packed in _packed(filter(None, groups), need.policy.piece_bytes):
+        files = tuple(file for group in packed for file in group)
+        yield Piece("rewrite", need.table, need.name, files, len(packed), sum(file.deleted for file in files))
 
 
 def merges(need: Need) -> Iterator[Piece]:
-    """Yield merges of small files of one partition, each group up to the target size."""
-    small = [file for file in need.files() if file.bytes < need.target * need.policy.small and not file.deleted]
-    groups = [group for alike in _alike(small).values() for group in _up_to(alike, need.target) if len(group) > 1]
-    for packed in _packed(groups, need.policy.piece_bytes):
+    """Yield merges of small files that no rewrite takes."""
+    rewritten = {file.file_id for _, joining in _rewritten(need) for file in joining}
+    for packed in _packed(mergeable(need, rewritten), need.policy.piece_bytes):
         yield Piece("merge", need.table, need.name, tuple(file for group in packed for file in group), len(packed))
+
+
+def mergeable(need: Need, but: Container[int] = ()) -> list[list[FileShape]]:
+    """Return small files without deleted rows that may become one: of one partition, each group up to the target size.
+
+    Args:
+        but: ids of files to leave out.
+    """
+    small = [file for file in _small(need) if not file.deleted and file.file_id not in but]
+    return [group for alike in _alike(small).values() for group in _up_to(alike, need.target) if len(group) > 1]
+
+
+def _small(need: Need) -> list[FileShape]:
+    return [file for file in need.files() if file.bytes < need.target * need.policy.small]
+
+
+def _rewritten(need: Need) -> list[tuple[list[FileShape], list[FileShape]]]:
+    """Return the files of each partition that are rewritten: those with many deleted rows, and the small ones that join them."""
+    many, small = _alike(worn(need)), _alike(_small(need))
+    return [(many.get(key, []), _joining(small.get(key, []), need)) for key in {**many, **small}]
+
+
+def _joining(small: Sequence[FileShape], need: Need) -> list[FileShape]:
+    """Return small files that become one by a rewrite, as some have deleted rows, which a merge cannot take.
+
+    They are the smallest ones, as many as pay: the largest of them is read again only where the rows of the others, and its
+    deleted ones, are the policy's share of it. So no row is written again for a few others. There may be none.
+    """
+    by_size = sorted(small, key=lambda file: (file.rows, file.file_id))
+    chosen: list[FileShape] = []
+    before = size = 0
+    for number, file in enumerate(by_size, 1):
+        size += file.bytes
+        if size > need.target:  # the next plan finds the others
+            break
+        if number > 1 and before + file.deleted >= need.policy.deleted * file.rows:
+            chosen = by_size[:number]
+        before += file.rows
+    return _in_order(chosen) if any(file.deleted for file in chosen) else []
 
 
 def _alike(files: Iterable[FileShape]) -> Mapping[object, list[FileShape]]:
@@ -137,9 +181,11 @@ def _alike(files: Iterable[FileShape]) -> Mapping[object, list[FileShape]]:
     found: defaultdict[object, list[FileShape]] = defaultdict(list)
     for file in files:
         found[file.partition].append(file)
-    for alike in found.values():
-        alike.sort(key=lambda file: (file.begin_snapshot, file.file_id))
-    return found
+    return {key: _in_order(alike) for key, alike in found.items()}
+
+
+def _in_order(files: Iterable[FileShape]) -> list[FileShape]:
+    return sorted(files, key=lambda file: (file.begin_snapshot, file.file_id))
 
 
 def _up_to(files: Sequence[FileShape], target: int) -> Iterator[list[FileShape]]:

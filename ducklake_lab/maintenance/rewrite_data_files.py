@@ -29,7 +29,8 @@ def rewrite_data_files(
     """Rewrites files of a table, those of one partition into one; (files read, files written) for each new file.
 
     Args:
-        files: ids of the files to look at; all files by default.
+        delete_threshold: the share of deleted rows from which a file is rewritten.
+        files: ids of files that are rewritten whatever they have deleted; by default the threshold chooses.
     """
     lake, state = transaction.lake, transaction.base
     alike: dict[object, list[Candidate]] = defaultdict(list)
@@ -37,7 +38,7 @@ def rewrite_data_files(
         for candidate in read_candidates(lake, connection, state, table, files):
             source = candidate.data_file
             rows, deleted = source.record_count, candidate.deleted_rows
-            if deleted and (deleted / rows if rows else 0) >= delete_threshold:
+            if files is not None or (deleted and (deleted / rows if rows else 0) >= delete_threshold):
                 alike[candidate.schema_version, source.partition_id, source.partition_values].append(candidate)
         groups = list(alike.values())
         columns = [columns_of(connection, table, group[0]) for group in groups]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ducklake_lab.autopilot.plan import Need, flushes, merges, rewrites
+from ducklake_lab.autopilot.plan import Need, flushes, mergeable, worn
 from ducklake_lab.autopilot.policy import policy_of, scopes_of
 from ducklake_lab.files.options import target_file_size
 from ducklake_lab.hooks import hook
@@ -111,17 +111,16 @@ def _findings(lake: str, schema: str, need: Need) -> Iterator[Finding]:
     """Yields the problems of one table, one for all its pieces of one step."""
     where = f"{quote_text(need.table.name)}, schema => {quote_text(schema)}"
     call, total, policy = f"CALL {quoted_if_needed(lake)}", len(need.shape.files), need.policy
-    merged, worn = list(merges(need)), list(rewrites(need))
-    if merged:
-        count, after = sum(len(one.files) for one in merged), sum(one.files_after for one in merged)
+    groups, files = mergeable(need), worn(need)
+    if groups:
+        small = [file for group in groups for file in group]
         yield Finding(
             need.name,
-            f"{count:,} of {total:,} files can be merged: each is smaller than {policy.small:.0%} of the target size",
-            f"about {count:,} files of {sum(one.read_bytes for one in merged):,} bytes would become {after:,}",
+            f"{len(small):,} of {total:,} files can be merged: each is smaller than {policy.small:.0%} of the target size",
+            f"about {len(small):,} files of {sum(file.bytes for file in small):,} bytes would become {len(groups):,}",
             f"{call}.merge_adjacent_files({where})",
         )
-    if worn:
-        files = [file for one in worn for file in one.files]
+    if files:
         yield Finding(
             need.name,
             f"{len(files):,} of {total:,} files have at least {policy.deleted:.0%} of their rows deleted",

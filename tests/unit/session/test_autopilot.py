@@ -86,6 +86,36 @@ def test_worn_files_and_inlined_rows(session: dl.Session):
     assert not session.autopilot(NOW)
 
 
+def test_small_files_with_deleted_rows_join_others(session: dl.Session):
+    _small(session, "a", "b")
+    session.sql("DELETE FROM t WHERE i = 7 AND p = 'a'")
+    before = session.current_snapshot().snapshot_id
+    rows = [_rows(session, at) for at in range(2, before + 1)]
+    effects = [(one["partitions"], one["step"], one["effect"]) for one in session.autopilot(NOW)]
+    assert sorted(effects) == [
+        ("p = a", "rewrite", "3 deleted rows leave 3 files, which become 1"),
+        ("p = b", "merge", "3 files become 1"),
+    ]
+    assert {one["outcome"] for one in session.autopilot(NOW, dry_run=False)} == {"done"}
+    assert len(session.table("t").files()) == 2
+    assert [_rows(session, at) for at in range(2, before + 1)] == rows and _rows(session) == rows[-1]
+    assert session.table("t").changes(before + 1, session.current_snapshot().snapshot_id).fetchall() == []
+    assert not session.autopilot(NOW)
+
+
+def test_large_files_are_not_read_again_for_a_few_rows(session: dl.Session):
+    session.sql("CREATE TABLE t AS SELECT r AS i, 'x' AS p FROM range(10000) s(r); DELETE FROM t WHERE i = 7")
+    for _ in range(3):
+        session.sql("INSERT INTO t SELECT r, 'x' FROM range(50) s(r)")
+    assert [one["effect"] for one in session.autopilot(NOW, dry_run=False)] == ["3 files become 1"]
+    session.sql("DELETE FROM t WHERE i = 8")
+    assert not session.autopilot(NOW)
+    session.sql("INSERT INTO t SELECT r, 'x' FROM range(2000) s(r)")
+    (done,) = session.autopilot(NOW, dry_run=False)
+    assert done["effect"] == "5 deleted rows leave 3 files, which become 1"
+    assert len(session.table("t").files()) == 1 and len(_rows(session)) == 10000 + 150 + 2000 - 1 - 4
+
+
 def test_young_files_wait(session: dl.Session):
     _small(session, "a")
     assert not session.autopilot() and len(session.autopilot(NOW)) == 1
