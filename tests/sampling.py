@@ -42,7 +42,7 @@ SAMPLED = "sampled"
 SECONDS = Path(__file__).with_name("seconds.json")
 LONG = 1.0
 #: Seconds of a run for each case: one that takes four times as long runs on one of four days, the longest on one of `MOST_TURNS`.
-A_TURN, MOST_TURNS = 1.2, 30
+A_TURN, MOST_TURNS = 0.75, 30
 #: Cases that pytest has collected, those that this run leaves out included.
 COLLECTED = pytest.StashKey["list[Case]"]()
 
