@@ -9,7 +9,7 @@ from datetime import datetime
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.snapshot_tags import read_tags
 from ducklake_lab.diff.answers import AnswerDiff
-from ducklake_lab.diff.lake import LakeDiff
+from ducklake_lab.diff.lake import LakeDiff, diff_lake
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import TransactionError, UsageError
 from ducklake_lab.model.entries import Snapshot
@@ -18,7 +18,6 @@ from ducklake_lab.scan.counts import TableCounts, table_counts
 from ducklake_lab.scan.history import lake_history
 from ducklake_lab.session.answers import compare_answers
 from ducklake_lab.session.health import Health, health_of
-from ducklake_lab.session.lake_diff import diff_current_lake
 from ducklake_lab.session.listings import History, Listing
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.explaining import works_on_lakes
@@ -77,7 +76,14 @@ class LakeInfo:
             start: the earlier snapshot, by its id, a time or a tag.
             end: the later one; the newest by default.
         """
-        return diff_current_lake(self._lakes, self._engine, start, end)
+        lakes, lake = self._lakes, self._lakes.get()
+        if end is None and lakes.transaction is not None and lakes.transaction.lake is lake:
+            raise UsageError(
+                "The open transaction has changes of its own: tx.diffs() shows them; COMMIT or name the later snapshot."
+            )
+        with lakes.statement():
+            earlier, later = lakes.state(lake, start), lakes.state(lake, end)
+            return diff_lake(lake, earlier, later, self._engine, is_fixed=end is not None)
 
     def pin(self, at: At, lake: str | None = None) -> Snapshot | None:
         """Pins a lake at a snapshot, for all that this session reads of it, until `pin(None)`.

@@ -20,7 +20,7 @@ from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.changed_snapshots import rewriting_and_changing
 from ducklake_lab.scan.changed_tables import ChangesAfter
 from ducklake_lab.scan.predicate_forms import predicate_of
-from ducklake_lab.session.rows.join_pruning import paths_of
+from ducklake_lab.session.rows.join_keys import paths_of
 from ducklake_lab.session.rows.matching_changes import SharedChanges
 
 #: Most files of a table, at all snapshots, that are looked at, and most parts of a table in one question.

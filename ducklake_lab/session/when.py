@@ -35,7 +35,7 @@ from ducklake_lab.scan.changed_snapshots import changing_snapshots, next_known, 
 from ducklake_lab.session.answers import check_reads, only_query
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.read_states import At
-from ducklake_lab.session.rows.join_pruning import condition_sql, paths_of
+from ducklake_lab.session.rows.join_keys import condition_sql, paths_of
 from ducklake_lab.session.rows.matching_changes import changes_of
 from ducklake_lab.session.rows.named_rows import LakeTable
 from ducklake_lab.session.rows.result import Result
