@@ -43,8 +43,8 @@ def read_metadata(database: CatalogDatabase, connection: sa.Connection, name: st
             f"CAST({quote_identifier(column)} AS {kind.sql()}) AS {quote_identifier(column)}"
             for column, kind, _ in columns
         )
-        found = arrow(raw_duckdb(connection), f"SELECT {selected} FROM {quote_identifier(name)}")
-        return found.cast(schema)
+        fetched = arrow(raw_duckdb(connection), f"SELECT {selected} FROM {quote_identifier(name)}")
+        return fetched.cast(schema)
     table = sa.table(name, *[sa.column(column, kind) for column, _, kind in columns])
     rows = connection.execute(sa.select(table)).all()
     values = [[_plain(row[index], field.type) for row in rows] for index, field in enumerate(schema)]
@@ -95,13 +95,15 @@ def _columns(database: CatalogDatabase, connection: sa.Connection, name: str) ->
     if connection.dialect.name == "duckdb":
         described = raw_duckdb(connection).execute(f"DESCRIBE {quote_identifier(actual)}").fetchall()
         return [(row[0], _from_duckdb(row[1]), None) for row in described]
-    found = []
+    typed_columns = []
     for column in sa.inspect(connection).get_columns(actual, schema=database.location.schema):
         kind = declared.get(column["name"], column["type"])
         # the reference shows SQLite's declared types, booleans and times included
         shown = column["type"] if connection.dialect.name == "sqlite" else kind
-        found.append((column["name"], _from_sqlalchemy(shown), sa.types.NullType() if shown is not kind else kind))
-    return found
+        typed_columns.append(
+            (column["name"], _from_sqlalchemy(shown), sa.types.NullType() if shown is not kind else kind)
+        )
+    return typed_columns
 
 
 def _from_sqlalchemy(kind: Any) -> DataType:

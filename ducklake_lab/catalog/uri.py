@@ -147,12 +147,12 @@ def _file(backend: Literal["duckdb", "sqlite"], text: str) -> CatalogLocation:
 
 
 def _quack(text: str) -> CatalogLocation:
-    found = _HOST.fullmatch(text)
-    port = int(found["port"] or QUACK_PORT) if found is not None else 0
-    if found is None or not 0 < port < 65536:
+    host = _HOST.fullmatch(text)
+    port = int(host["port"] or QUACK_PORT) if host is not None else 0
+    if host is None or not 0 < port < 65536:
         # not the text: it may hold a token
         raise UsageError("The URI of a server of quack is ducklake:quack:host:port; its token is in a secret.")
-    return _served(sa.URL.create(QUACK.driver, host=found["host"].strip("[]"), port=port))
+    return _served(sa.URL.create(QUACK.driver, host=host["host"].strip("[]"), port=port))
 
 
 def _served(url: sa.URL) -> CatalogLocation:

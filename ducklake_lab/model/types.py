@@ -183,8 +183,8 @@ class DataType:
 @lru_cache(maxsize=1024)
 def _decimal(name: str) -> tuple[int, int] | None:
     match = _DECIMAL.fullmatch(name)
-    found = (int(match[1]), int(match[2])) if match else (0, 0)
-    return found if 1 <= found[0] <= _MOST_DIGITS and found[1] <= found[0] else None
+    digits = (int(match[1]), int(match[2])) if match else (0, 0)
+    return digits if 1 <= digits[0] <= _MOST_DIGITS and digits[1] <= digits[0] else None
 
 
 @lru_cache(maxsize=1024)
@@ -223,9 +223,9 @@ def from_field(field: pa.Field) -> DataType:
     """
     marked = (field.metadata or {}).get(_TYPE_KEY)
     if marked is not None:
-        found = _of_tree(json.loads(marked))
-        if found.arrow() == field.type:
-            return found
+        kind = _of_tree(json.loads(marked))
+        if kind.arrow() == field.type:
+            return kind
     return from_arrow(field.type)
 
 
