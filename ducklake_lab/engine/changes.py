@@ -165,7 +165,7 @@ def _naming_snapshots(files: Sequence[ScanFile]) -> set[str]:
     own = [file for file in files if file.shows_own_snapshots or file.snapshot_id is None]
     unread = {file.path for file in own if file.data_file.encryption_key is not None}
     ids = file_column_ids((file.path for file in own if file.path not in unread), Storage())
-    return unread | {path for path, found in ids.items() if SNAPSHOT_ID_FIELD in found}
+    return unread | {path for path, field_ids in ids.items() if SNAPSHOT_ID_FIELD in field_ids}
 
 
 def _at(plan: ScanPlan, snapshots: set[int] | None) -> ScanPlan:
@@ -204,21 +204,21 @@ def snapshots_with(plan: ChangePlan, columns: Sequence[Column], condition: str) 
     """
     plan = replace(plan, inserted=_of_columns(plan.inserted, columns), removed=_of_columns(plan.removed, columns))
     names = [*(f"c{i}" for i in range(len(columns))), "file_id", "place", "row_id", "snapshot_id"]
-    found: set[int] = set()
+    snapshot_ids: set[int] = set()
     for scan in (plan.inserted, plan.removed):
         rows = _here(scan, (), virtual=True).first(len(names), names)
-        found |= _snapshots(rows.query(f"SELECT DISTINCT snapshot_id FROM rows WHERE {condition}"))
+        snapshot_ids |= _snapshots(rows.query(f"SELECT DISTINCT snapshot_id FROM rows WHERE {condition}"))
     if plan.deleted:
         files = {rows.after.path: _whole(rows.after) for rows in plan.deleted}
         rows = _here(replace(plan.inserted, files=tuple(files.values()), inlined=None), (), virtual=True)
-        found |= _snapshots(
+        snapshot_ids |= _snapshots(
             rows.first(len(names), names).query(
                 "SELECT DISTINCT d.snapshot_id FROM rows AS r JOIN deletions AS d "
                 f"ON r.file_id = d.file_id AND r.place = d.place WHERE {condition}",
                 deletions=InMemory(_deletions(plan.deleted)),
             )
         )
-    return found
+    return snapshot_ids
 
 
 def _of_columns(scan: ScanPlan, columns: Sequence[Column]) -> ScanPlan:

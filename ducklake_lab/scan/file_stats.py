@@ -107,10 +107,10 @@ def _schema_versions(connection: sa.Connection, table_id: int | None) -> dict[in
     """The snapshots from which the columns of tables changed, ascending, by table id."""
     v = t.schema_versions
     query = sa.select(v.c.table_id, v.c.begin_snapshot).order_by(v.c.begin_snapshot)
-    found: defaultdict[int, list[int]] = defaultdict(list)
+    begins: defaultdict[int, list[int]] = defaultdict(list)
     for of_table, begin in connection.execute(query if table_id is None else query.where(v.c.table_id == table_id)):
-        found[of_table].append(begin)
-    return found
+        begins[of_table].append(begin)
+    return begins
 
 
 def _inlined_deletions(
