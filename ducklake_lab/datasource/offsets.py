@@ -98,9 +98,9 @@ class Limits:
     def __bool__(self) -> bool:
         return any(limit is not None for limit in (self.files, self.size, self.rows))
 
-    def allow(self, found: Size) -> bool:
+    def allow(self, batch: Size) -> bool:
         """Whether a batch may have this size."""
-        pairs = ((found.files, self.files), (found.size, self.size), (found.rows, self.rows))
+        pairs = ((batch.files, self.files), (batch.size, self.size), (batch.rows, self.rows))
         return all(limit is None or size <= limit for size, limit in pairs)
 
     def first(self, files: Sequence[ScanFile], taken: Size) -> int:

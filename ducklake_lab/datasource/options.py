@@ -293,7 +293,7 @@ def _writing(known: Mapping[str, str]) -> Writing:
 
 def _keys(text: str) -> tuple[tuple[str, str], ...]:
     """The partition keys of a text such as `day, bucket(16, id)`, each as a column and the text of a transform."""
-    found: list[tuple[str, str]] = []
+    keys: list[tuple[str, str]] = []
     rest = text
     while rest.strip():
         match = _KEY.match(rest)
@@ -304,9 +304,9 @@ def _keys(text: str) -> tuple[tuple[str, str], ...]:
         column = column[1:-1].replace("``", "`") if column.startswith("`") else column
         folded = (name or "identity").casefold()
         parts = IN_SPARK.get(folded, (f"{folded}({count})" if count else folded,))
-        found += [(column, part) for part in parts]
+        keys += [(column, part) for part in parts]
         rest = rest[match.end() :]
-    return tuple(found)
+    return tuple(keys)
 
 
 def _limit(known: Mapping[str, str], name: str) -> int | None:

@@ -55,7 +55,7 @@ class EntryReader(ds.DataSourceReader):
         with target.open() as lake, lake.connect() as connection:
             state = lake.state(connection, lake.snapshot(connection, target.at))
             table = state.table(target.schema, target.table)
-            known = tuple(found for found in self.predicates if _is_compared_alike(found, table))
+            known = tuple(predicate for predicate in self.predicates if _is_compared_alike(predicate, table))
             predicate = And(known) if known else None
             return split(plan_scan(lake, connection, state, table, predicate=predicate), self._schema)
 
