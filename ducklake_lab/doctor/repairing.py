@@ -46,17 +46,17 @@ class Repaired:
 
 def preview(lake: Lake, findings: Sequence[Finding]) -> list[Repaired]:
     """Plan the repairs of findings; nothing is changed, and no file written."""
-    found = []
+    repairs = []
     with lake.connect() as connection:
         context = Context(lake, connection, deep=True, is_preview=True)
         for finding in findings:
             try:
                 plan = _plan(context, finding)
             except NoRepairError as error:
-                found.append(Repaired(finding, None, f"none: {error}"))
+                repairs.append(Repaired(finding, None, f"none: {error}"))
                 continue
-            found.append(Repaired(finding, plan, "to repair" if plan is not None else "none: it is gone"))
-    return found
+            repairs.append(Repaired(finding, plan, "to repair" if plan is not None else "none: it is gone"))
+    return repairs
 
 
 def repair(lake: Lake, findings: Sequence[Finding], author: str | None = None) -> list[Repaired]:
