@@ -144,19 +144,19 @@ class FileBrowser(Mounted):
         name = str(content["column"])
         known = self.files.of_column(name)
         nulls, total = counted(known, self.files.types[name])
-        found = self._ranges(name)
+        ranges = self._ranges(name)
         message: dict[str, object] = {
             "column": name,
             "nulls": nulls / total if total else None,
             "nan": any(stats.contains_nan for stats in known),
             "files": len(self.files),
         }
-        if found is None:
+        if ranges is None:
             return message, [pack({"low": ("float", []), "high": ("float", [])})]
-        spans = sorted(found.spans)
+        spans = sorted(ranges.spans)
         step = max(1, len(spans) / INTERVALS)
         drawn = [spans[int(at * step)] for at in range(min(len(spans), INTERVALS))]
-        message |= {"low": visible(clip(found.low, 60)), "high": visible(clip(found.high, 60)), "depth": found.depth}
+        message |= {"low": visible(clip(ranges.low, 60)), "high": visible(clip(ranges.high, 60)), "depth": ranges.depth}
         return message, [
             pack({"low": ("float", [low for low, _ in drawn]), "high": ("float", [high for _, high in drawn])})
         ]

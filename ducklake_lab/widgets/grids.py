@@ -56,8 +56,8 @@ def _becomes_grid(result: Result) -> bool:
 
 def _loop() -> asyncio.AbstractEventLoop | None:
     """Returns the event loop of the current kernel; None without one, as in a terminal."""
-    found = sys.modules.get("IPython")
-    shell = found.get_ipython() if found is not None else None
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
     if getattr(shell, "kernel", None) is None:
         return None
     try:

@@ -70,7 +70,7 @@ class SchemaBrowser(Mounted):
 
     def _nodes(self) -> list[object]:
         """Returns per schema its display name, entries [index, name, kind, facts, comment], name and depth."""
-        found: dict[str, list[object]] = {schema.name: [] for schema in self.tree.schemas}
+        by_schema: dict[str, list[object]] = {schema.name: [] for schema in self.tree.schemas}
         for index, (schema, name, entry) in enumerate(self._places):
             if isinstance(entry, TableNode):
                 kind, facts, comment = "table", _facts(entry), entry.table.comment
@@ -78,11 +78,13 @@ class SchemaBrowser(Mounted):
                 kind, facts, comment = f"{entry.kind} macro", "", None
             else:
                 kind, facts, comment = "view", "", entry.comment
-            found[schema].append([index, visible(clip(name, _NAME)), kind, facts, visible(clip(comment or "", 200))])
-        parts = {name: path_parts(name) for name in found}
+            by_schema[schema].append(
+                [index, visible(clip(name, _NAME)), kind, facts, visible(clip(comment or "", 200))]
+            )
+        parts = {name: path_parts(name) for name in by_schema}
         return [
             [visible(clip(parts[name][-1], _NAME)), entries, name, len(parts[name]) - 1]
-            for name, entries in found.items()
+            for name, entries in by_schema.items()
         ]
 
     @traitlets.validate("selected")
