@@ -133,17 +133,17 @@ class LakeInfo:
             EntryNotFoundError: an answer has no column of the key.
         """
         with self._lakes.working():
-            found = compare_answers(self._lakes, self.sql, query, a, b, key or (), params)
+            diff = compare_answers(self._lakes, self.sql, query, a, b, key or (), params)
             lake = self._lakes.get()
-        assert found.end is not None
-        start, end = found.start.snapshot_id, found.end.snapshot_id
+        assert diff.end is not None
+        start, end = diff.start.snapshot_id, diff.end.snapshot_id
 
         def ask(text: str, by: Sequence[str]) -> AnswerDiff:
             self._check_in_use(lake)
             return self.compare(text, start, end, by, params)
 
-        found.ask = ask
-        return found
+        diff.ask = ask
+        return diff
 
     @redacts
     def when(
@@ -177,15 +177,15 @@ class LakeInfo:
         """
         with self._lakes.working():
             history = AnswerHistory(self._lakes, self._sources, self._engine, self.sql, query, params)
-            found = history.result(start, end, monotonic=monotonic)
+            changes = history.result(start, end, monotonic=monotonic)
             lake = self._lakes.get()
 
         def compare(a: int, b: int) -> AnswerDiff:
             self._check_in_use(lake)
             return self.compare(query, a, b, params=params)
 
-        found.compare = compare
-        return found
+        changes.compare = compare
+        return changes
 
     def _check_in_use(self, lake: Lake) -> None:
         if self._lakes.get() is not lake:

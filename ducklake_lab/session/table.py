@@ -147,9 +147,9 @@ class TableHandle:
         with place.lake.connect() as connection:
             entries, details = table_files(place.lake, connection, state, table)
             inlined = inlined_rows(connection, state.snapshot.snapshot_id, table.table_id).get(table.table_id, 0)
-        found = FileListing(state.qualified_name(table), state.snapshot.snapshot_id, entries, details, inlined)
-        found.reads = self._reads(place)
-        return found
+        listing = FileListing(state.qualified_name(table), state.snapshot.snapshot_id, entries, details, inlined)
+        listing.reads = self._reads(place)
+        return listing
 
     def describe(self) -> Listing:
         """Lists the columns with types, defaults, keys and value ranges."""
@@ -299,9 +299,9 @@ class TableHandle:
             # a renamed table keeps its id; a new table with its old name has another
             same = after.state.tables.get(before.table.table_id)
             after = replace(after, table=same) if same is not None else after
-        found = diff_sides(before, after, self.name, key=key, engines=self._engine)
-        found.lives = Lives(self._lakes).of
-        return found
+        diff = diff_sides(before, after, self.name, key=key, engines=self._engine)
+        diff.lives = Lives(self._lakes).of
+        return diff
 
     def _side(self, place: NamedEntry, *, is_fixed: bool) -> Side:
         table = place.find()

@@ -127,8 +127,8 @@ class Dml:
         by_row, by_key = self._sources.row_query(plan, loaded), self._sources.key_query(plan, loaded)
         if by_row is not None:
             run = partial(self._run_here, plan, by_row.view)
-            with self._found_by_workers(scan, by_row, run) as found:
-                yield found
+            with self._found_by_workers(scan, by_row, run) as matched:
+                yield matched
         elif by_key is not None:
             with self._found_by_workers(scan, by_key, Scan.arrow) as target:
                 known = {**loaded, by_key.view: target}
@@ -167,12 +167,12 @@ class Dml:
 
         inlined = here(Scan(replace(scan, files=()), virtual=True)) if scan.inlined is not None else None
         with self._engine.running() as spark:
-            found = find(spark, scan, query, self._engine.placing.limits.found)
+            found_rows = find(spark, scan, query, self._engine.placing.limits.found)
         try:
             with self._engine.running() as spark:
-                rows = found.fetched()
+                rows = found_rows.fetched()
                 if rows is None:
-                    frame = found.frame()
+                    frame = found_rows.frame()
                     frame = frame if inlined is None else frame.union(from_arrow_table(spark, inlined))
             if rows is None:
                 yield OnSpark(frame, query.columns, self._engine)
@@ -182,7 +182,7 @@ class Dml:
                 )
                 yield InMemory(pa.concat_tables(parts))
         finally:
-            found.forget()
+            found_rows.forget()
 
     def delete_matched(self, table: Table, matched: Matched) -> None:
         """Deletes the rows that were found."""

@@ -67,8 +67,8 @@ def read_sheets(paths: Sequence[str], names: Sequence[str], form: Form) -> Sheet
             kept = ", ".join(f'"{other}"' for other in others)
             where = f" of {name}" if len(paths) > 1 else ""
             said.append(f'sheet "{title}"{where} is taken, and not {kept} (--sheet)')
-        found = islice(cells, form.skip, None)
-        top = next((row for row in found if any(cell is not None for _, cell in row)), None)
+        rows_below = islice(cells, form.skip, None)
+        top = next((row for row in rows_below if any(cell is not None for _, cell in row)), None)
         if top is None:
             raise UsageError(f"{place} holds no cell with a value.")
         width = max(at for at, (_, cell) in enumerate(top) if cell is not None) + 1
@@ -80,7 +80,7 @@ def read_sheets(paths: Sequence[str], names: Sequence[str], form: Form) -> Sheet
         elif width != len(columns) or (has_header and [text or "" for text in own] != headers):
             shown = ", ".join(text or "" for text in own) if has_header else counted(width, "column")
             raise UsageError(f"{place} has not the columns of {places[0]}: {shown}.")
-        for row in _with(top, found) if not has_header else found:
+        for row in _with(top, rows_below) if not has_header else rows_below:
             if all(cell is None for _, cell in row):
                 blank += bool(row)
                 continue

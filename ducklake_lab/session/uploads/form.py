@@ -133,7 +133,7 @@ def form_of(options: Mapping[str, Any]) -> Form:
         hint = did_you_mean(delimiter, ("tab", "none", "space"))
         raise UsageError(f'--delimiter is a mark such as ";", or tab, space or none, not "{delimiter}".{hint}')
     if form.dates is not None and not re.search("%[A-Za-z-]", form.dates):
-        hint = _DATES.sub(lambda found: f"%{'Y' if len(found[0]) == 4 else found[0][0].lower()}", form.dates)
+        hint = _DATES.sub(lambda letters: f"%{'Y' if len(letters[0]) == 4 else letters[0][0].lower()}", form.dates)
         hint = f" Did you mean {hint}?" if hint != form.dates else ""
         raise UsageError(f'--dates is a format such as %d.%m.%Y, not "{form.dates}".{hint}')
     if form.skip < 0:

@@ -141,7 +141,7 @@ def upload(
     columns = chosen(rows, into, types, clean=is_clean, words=words)
     given = [
         one
-        for one, guessed in zip(columns, rows.found, strict=True)
+        for one, guessed in zip(columns, rows.columns, strict=True)
         if into is not None or one.type != guessed.type or len(rows.parts) > 1
     ]
     check(ask, rows, given, exact=not options.get("round"), appends=into is not None)
@@ -161,13 +161,13 @@ def upload(
 
 
 def _rows(columns: Sequence[UploadedColumn], examples: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    found = []
+    rows = []
     for at, column in enumerate(columns):
         value = next((_example(row[at]) for row in examples if row[at] is not None), None)
         shown = value if value is None or len(value) <= _EXAMPLE_CHARACTERS else f"{value[:_EXAMPLE_CHARACTERS]}…"
         header = f"column {at + 1}" if column.header is None else column.header
-        found.append((header, column.name, column.type, shown, column.note))
-    return found
+        rows.append((header, column.name, column.type, shown, column.note))
+    return rows
 
 
 def _example(value: object) -> str:

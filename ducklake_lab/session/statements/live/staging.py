@@ -115,20 +115,20 @@ class LiveStaging:
         self, transaction: Transaction, entry: NamedEntry, table: Table, look: Look, changed: Mapping[str, str]
     ) -> int | str:
         queries = self._look.queries(entry.lake, transaction.state, table, look, changed)
-        found = self._few(queries.affected)
-        if isinstance(found, str) or found.num_rows == 0:
-            return found if isinstance(found, str) else 0
-        keys = self._keys(found, [table.columns[place].name for place in queries.keys])
+        affected = self._few(queries.affected)
+        if isinstance(affected, str) or affected.num_rows == 0:
+            return affected if isinstance(affected, str) else 0
+        keys = self._keys(affected, [table.columns[place].name for place in queries.keys])
         return self._replaced(transaction, entry, table, self._query(queries.rows(keys.view, keys.nullable)), keys)
 
     def _add_sums(
         self, transaction: Transaction, entry: NamedEntry, table: Table, look: Look, changed: Mapping[str, str]
     ) -> int | str:
         sums = self._look.sums(entry.lake, transaction.state, table, look, changed)
-        found = self._few(sums.query)
-        if isinstance(found, str) or found.num_rows == 0:
-            return found if isinstance(found, str) else 0
-        keys = self._keys(found, [table.columns[place].name for place in sums.keys])
+        affected = self._few(sums.query)
+        if isinstance(affected, str) or affected.num_rows == 0:
+            return affected if isinstance(affected, str) else 0
+        keys = self._keys(affected, [table.columns[place].name for place in sums.keys])
         path, names = self._path(entry.lake, transaction.state, table), _quoted_names(table)
         text, below = merged(sums, path, names, types_of(table), keys.view)
         if self._query(below).fetchall() != [(0,)]:
@@ -139,11 +139,11 @@ class LiveStaging:
         self, transaction: Transaction, entry: NamedEntry, table: Table, look: Look, changed: Mapping[str, str]
     ) -> int | str:
         signed = self._look.signed(entry.lake, transaction.state, table, look, changed)
-        found = self._few(signed.query)
-        if isinstance(found, str) or found.num_rows == 0:
-            return found if isinstance(found, str) else 0
-        keys, names = self._keys(found, [column.name for column in table.columns]), _quoted_names(table)
-        least, most = (int(pc.call_function(name, [found.column("n")]).as_py()) for name in ("min", "max"))
+        affected = self._few(signed.query)
+        if isinstance(affected, str) or affected.num_rows == 0:
+            return affected if isinstance(affected, str) else 0
+        keys, names = self._keys(affected, [column.name for column in table.columns]), _quoted_names(table)
+        least, most = (int(pc.call_function(name, [affected.column("n")]).as_py()) for name in ("min", "max"))
         if least > 0:
             return self._dml.append(table, self._query(added_rows(names, keys.view, self._numbers(most))).rows())
         path = self._path(entry.lake, transaction.state, table)
@@ -158,10 +158,10 @@ class LiveStaging:
         numbers = pa.table({"i": pa.array(range(1, most + 1), pa.int64())})
         return quote_identifier(self._register(InMemory(numbers), "numbers"))
 
-    def _keys(self, found: pa.Table, columns: Sequence[str]) -> Keys:
+    def _keys(self, rows: pa.Table, columns: Sequence[str]) -> Keys:
         """Returns keys of rows to replace: the first columns of some rows."""
-        nullable = [found.column(i).null_count > 0 for i in range(len(columns))]
-        return Keys(columns, quote_identifier(self._register(InMemory(found), "keys")), nullable)
+        nullable = [rows.column(i).null_count > 0 for i in range(len(columns))]
+        return Keys(columns, quote_identifier(self._register(InMemory(rows), "keys")), nullable)
 
     def _replaced(self, transaction: Transaction, entry: NamedEntry, table: Table, rows: Result, keys: Keys) -> int:
         path = self._path(entry.lake, transaction.state, table)
