@@ -182,12 +182,12 @@ def _describe(parts: Sequence[WrittenPart], table: Table, temporary: str, keeps_
 
 def _parquet_options(options: WriteOptions) -> dict[str, str]:
     """Returns options for Parquet's own writer; it limits a row group by bytes, not by rows."""
-    found: dict[str, object] = {
+    settings: dict[str, object] = {
         "parquet.block.size": options.row_group_size_bytes,
         "parquet.writer.version": options.version,
         "parquet.compression.codec.zstd.level": options.compression_level if options.compression == "zstd" else None,
     }
-    return {name: str(value) for name, value in found.items() if value is not None}
+    return {name: str(value) for name, value in settings.items() if value is not None}
 
 
 def _publish(
