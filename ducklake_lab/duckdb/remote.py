@@ -328,9 +328,9 @@ class RemoteConnection:
         ((answer,),) = self._local.fetchall()
         if answer.startswith(REFUSED):
             raise _understood(duckdb.InvalidInputException(answer.removeprefix(REFUSED).decode()))
-        found = pa.ipc.open_stream(answer).read_all()
-        if found.num_columns:
-            self._local.register(_READ, found)
+        rows = pa.ipc.open_stream(answer).read_all()
+        if rows.num_columns:
+            self._local.register(_READ, rows)
             self._local.execute(f"FROM {_READ}")
         return True
 

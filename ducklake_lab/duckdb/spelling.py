@@ -79,20 +79,20 @@ def spelled_extremes(values: pa.ChunkedArray, data_type: DataType) -> tuple[str 
     if data_type.name == "float64" and not _are_ordered(values):
         return None
     ends = pc.min_max(values)
-    found = spelled(pa.array([ends["min"], ends["max"]], values.type), data_type)
-    return None if found is None else (found[0], found[1])
+    texts = spelled(pa.array([ends["min"], ends["max"]], values.type), data_type)
+    return None if texts is None else (texts[0], texts[1])
 
 
 def _of_few(values: pa.ChunkedArray, data_type: DataType, known: _Spelling) -> tuple[str | None, str | None] | None:
     """`spelled_extremes` by Python, which orders all values of these types as DuckDB does, except for NaN and zeros."""
     spell, reach = known
     numbers = values if reach is None else values.cast(_width(values.type))
-    found = [value for value in numbers.to_pylist() if value is not None]
-    if not found:
+    present = [value for value in numbers.to_pylist() if value is not None]
+    if not present:
         return None, None
-    if data_type.name == "float64" and any(math.isnan(value) or value == 0 for value in found):
+    if data_type.name == "float64" and any(math.isnan(value) or value == 0 for value in present):
         return None
-    low, high = min(found), max(found)
+    low, high = min(present), max(present)
     if reach is None:
         return spell(low), spell(high)
     if low < reach[0] or reach[1] < high:

@@ -41,11 +41,11 @@ class Parser(argparse.ArgumentParser):
 
 def parsers() -> dict[str, Parser]:
     """Returns the parsers by subcommand, in the order of the help."""
-    found: dict[str, Parser] = {}
+    by_name: dict[str, Parser] = {}
 
     def add(name: str, text: str) -> Parser:
-        found[name] = Parser(prog=f"%ducklake {name}", description=text, add_help=False, allow_abbrev=False)
-        return found[name]
+        by_name[name] = Parser(prog=f"%ducklake {name}", description=text, add_help=False, allow_abbrev=False)
+        return by_name[name]
 
     connect = add("connect", "attach a lake, made if it does not exist, and use it")
     connect.add_argument(
@@ -210,7 +210,7 @@ def parsers() -> dict[str, Parser]:
     merge_commands.add_arguments(add)
     live_commands.add_arguments(add)
     add("help", "this help")
-    return found
+    return by_name
 
 
 _AT = "a snapshot id, a tag or a time"

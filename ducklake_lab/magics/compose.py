@@ -70,7 +70,7 @@ def compose(sql: str, names: Sequence[str], saved: Mapping[str, SavedQuery]) -> 
         _collect(name, saved, order)
     if not order:
         return Composed(sql)
-    recursive = any((found := _WITH.match(query.sql)) and found[2] for query in order.values())
+    recursive = any((clause := _WITH.match(query.sql)) and clause[2] for query in order.values())
     clauses = ",\n".join(f"{quote_identifier(name)} AS (\n{_body(query.sql)}\n)" for name, query in order.items())
     own = _WITH.match(sql)
     if own is not None:

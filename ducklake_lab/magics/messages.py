@@ -70,6 +70,6 @@ def _place(lines: Sequence[str], line: int, column: int | None) -> list[str]:
     gutter = f"{_DIM}{line:>4} │ {_PLAIN}"
     if column is None or at > len(text):
         return [gutter + text[start:end]]
-    found = _TOKEN.match(text, at)
-    stop = min(found.end(), end) if found else at
+    token = _TOKEN.match(text, at)
+    stop = min(token.end(), end) if token else at
     return [f"{gutter}{text[start:at]}{_RED}▸{text[at:stop]}◂{_PLAIN}{text[stop:end]}"]

@@ -181,10 +181,10 @@ def moment(text: str) -> int | datetime:
     Raises:
         UsageError: the text is neither.
     """
-    found = named_snapshot(text)
-    if isinstance(found, str):
+    point = named_snapshot(text)
+    if isinstance(point, str):
         raise UsageError(f'"{text}" is neither a snapshot id nor a time such as "2026-03-02 09:30".')
-    return found
+    return point
 
 
 def typed(text: str) -> tuple[str, str]:
