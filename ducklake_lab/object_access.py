@@ -58,8 +58,8 @@ class S3Access:
             "force_virtual_addressing": self.by_host,
         }
         if self.endpoint is not None:
-            place = urlsplit(self.endpoint)
-            options |= {"endpoint_override": place.netloc, "scheme": place.scheme}
+            address = urlsplit(self.endpoint)
+            options |= {"endpoint_override": address.netloc, "scheme": address.scheme}
         return {key: value for key, value in options.items() if value is not None}
 
     def hadoop_options(self, bucket: str) -> dict[str, str]:
@@ -110,11 +110,11 @@ def _endpoint() -> str | None:
 
 
 def _profile(name: str) -> tuple[str | None, str | None, str | None]:
-    place = os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or Path.home() / ".aws" / "credentials"
+    path = os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or Path.home() / ".aws" / "credentials"
     parser = configparser.RawConfigParser()
-    parser.read(place)
+    parser.read(path)
     if not parser.has_section(name):
-        raise UsageError(f'There is no profile "{name}" in {place}; add it, or name another.')
+        raise UsageError(f'There is no profile "{name}" in {path}; add it, or name another.')
     section = parser[name]
     return tuple(section.get(f"aws_{key}") for key in ("access_key_id", "secret_access_key", "session_token"))  # type: ignore[return-value]
 

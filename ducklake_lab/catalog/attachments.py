@@ -109,7 +109,7 @@ def _partitions(connection: sa.Connection, condition: sa.ColumnElement[bool]) ->
     fields: dict[tuple[int, int], list[PartitionField]] = defaultdict(list)
     for table_id, partition_id, column_id, transform in connection.execute(query):
         fields[table_id, partition_id].append(PartitionField(column_id, transform))
-    return {place: PartitionSpec(place[1], tuple(keys)) for place, keys in fields.items()}
+    return {key: PartitionSpec(key[1], tuple(keys)) for key, keys in fields.items()}
 
 
 def sorts(connection: sa.Connection, snapshot_id: int) -> dict[int, SortSpec]:

@@ -308,12 +308,12 @@ def read_table_stats(connection: sa.Connection, table_ids: Collection[int] | Non
 def file_sizes(connection: sa.Connection, snapshot_id: int) -> dict[int, tuple[int, int, int, int]]:
     """Per table: data files and their bytes, delete files and their bytes, as of a snapshot."""
     sizes: dict[int, list[int]] = {}
-    for place, table in ((0, t.data_file), (2, t.delete_file)):
+    for start, table in ((0, t.data_file), (2, t.delete_file)):
         query = (
             sa.select(table.c.table_id, sa.func.count(), sa.func.sum(table.c.file_size_bytes))
             .where(visible(table, snapshot_id))
             .group_by(table.c.table_id)
         )
         for table_id, count, size in connection.execute(query):
-            sizes.setdefault(table_id, [0, 0, 0, 0])[place : place + 2] = [count, int(size or 0)]
+            sizes.setdefault(table_id, [0, 0, 0, 0])[start : start + 2] = [count, int(size or 0)]
     return {table_id: (row[0], row[1], row[2], row[3]) for table_id, row in sizes.items()}

@@ -44,9 +44,9 @@ def of_server(connection: sa.Connection) -> str:
     if client is None:
         return "another client, which has not finished its commit; wait for it"
     number, user, program, host, state, began = client
-    known = ", ".join(text for text in (f"user {user}", program, f"at {host}" if host else "", state) if text)
+    described = ", ".join(text for text in (f"user {user}", program, f"at {host}" if host else "", state) if text)
     since = f" since {began:%Y-%m-%d %H:%M:%S} UTC" if began is not None else ""
-    return f"connection {number} ({known}){since}; wait for it, or end it with {end.format(number)}"
+    return f"connection {number} ({described}){since}; wait for it, or end it with {end.format(number)}"
 
 
 def of_file(path: Path) -> str:

@@ -49,7 +49,7 @@ def existing(connection: sa.Connection, database: CatalogDatabase) -> set[str]:
     existing_names: set[str] = set()
     for index in offered(database):
         assert index.table is not None
-        names = {known["name"] for known in inspector.get_indexes(index.table.name)}
+        names = {present["name"] for present in inspector.get_indexes(index.table.name)}
         existing_names |= {str(index.name)} & names
     return existing_names
 
@@ -75,8 +75,8 @@ def _change(lake: Lake, connection: sa.Connection, *, there: bool) -> list[str]:
             f"{lake.location.display} is a database of DuckDB, which is quick without indexes; none are made in it."
         )
     lake.check_writable()
-    known = existing(connection, lake.database)
-    chosen = [index for index in offered(lake.database) if (str(index.name) in known) == there]
+    existing_names = existing(connection, lake.database)
+    chosen = [index for index in offered(lake.database) if (str(index.name) in existing_names) == there]
     for index in chosen:
         (index.drop if there else index.create)(connection)
     connection.commit()

@@ -86,8 +86,8 @@ def _plain(value: object, kind: pa.DataType) -> Any:
 
 def _columns(database: CatalogDatabase, connection: sa.Connection, name: str) -> list[tuple[str, DataType, Any]]:
     """(name, type, SQLAlchemy type) of each column."""
-    known = t.metadata.tables.get(name.casefold())
-    declared = {column.name: column.type for column in known.columns} if known is not None else {}
+    table = t.metadata.tables.get(name.casefold())
+    declared = {column.name: column.type for column in table.columns} if table is not None else {}
     names = database.tables_with_prefix(connection, "")
     actual = next((table for table in names if table.casefold() == name.casefold()), None)
     if actual is None:

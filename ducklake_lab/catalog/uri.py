@@ -62,10 +62,10 @@ class CatalogLocation:
         assert server is not None  # a catalog without a file has a server
         if server is QUACK:
             return f"ducklake:{self.address}"
-        known = {server.database: url.database, "host": url.host, "port": url.port, "user": url.username}
+        parts = {server.database: url.database, "host": url.host, "port": url.port, "user": url.username}
         if server.socket in url.query:
-            known[server.socket] = str(url.query[server.socket])
-        words = (f"{name}={shlex.quote(str(value))}" for name, value in known.items() if value is not None)
+            parts[server.socket] = str(url.query[server.socket])
+        words = (f"{name}={shlex.quote(str(value))}" for name, value in parts.items() if value is not None)
         return f"ducklake:{server.kinds[0]}:{' '.join(words)}"
 
     @property
@@ -158,8 +158,8 @@ def _quack(text: str) -> CatalogLocation:
 def _served(url: sa.URL) -> CatalogLocation:
     """The location of the catalog that a server of quack serves."""
     host = url.host or ""
-    place = f"{f'[{host}]' if ':' in host else host}:{url.port}"
-    return CatalogLocation("duckdb", url, None, _alias(host), f"{place} ({QUACK.label})", kind="quack")
+    address = f"{f'[{host}]' if ':' in host else host}:{url.port}"
+    return CatalogLocation("duckdb", url, None, _alias(host), f"{address} ({QUACK.label})", kind="quack")
 
 
 def _unsupported(kind: str) -> UnsupportedFeatureError:

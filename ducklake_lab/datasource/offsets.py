@@ -76,11 +76,11 @@ class Size:
     def of(cls, files: Sequence[ScanFile], plan: ScanPlan | None = None) -> Size:
         """The size of files, and of the inlined rows of a plan."""
         inlined = plan.inlined.rows if plan is not None and plan.inlined is not None else None
-        known = [file.data_file for file in files]
+        data_files = [file.data_file for file in files]
         return cls(
-            len(known) + (inlined is not None),
-            sum(file.file_size_bytes for file in known) + (inlined.nbytes if inlined is not None else 0),
-            sum(file.record_count for file in known) + (inlined.num_rows if inlined is not None else 0),
+            len(data_files) + (inlined is not None),
+            sum(file.file_size_bytes for file in data_files) + (inlined.nbytes if inlined is not None else 0),
+            sum(file.record_count for file in data_files) + (inlined.num_rows if inlined is not None else 0),
         )
 
     def __add__(self, other: Size) -> Size:

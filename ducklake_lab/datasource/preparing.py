@@ -172,10 +172,10 @@ def sources(table: Table, names: Sequence[str], *, fill: bool) -> list[Source]:
         UnsupportedFeatureError: a default is an expression.
     """
     given = {name.casefold(): index for index, name in enumerate(names)}
-    known = [column.name for column in table.columns]
+    column_names = [column.name for column in table.columns]
     for name in names:
         if table.column(name) is None:
-            hint = did_you_mean(name, known) or " The option mergeSchema adds it."
+            hint = did_you_mean(name, column_names) or " The option mergeSchema adds it."
             raise BindError(f'{table.name} has no column "{name}".{hint}')
     values = []
     for column in table.columns:

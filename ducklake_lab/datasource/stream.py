@@ -148,9 +148,9 @@ class TableStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
                 parts += self._changes(now, now.feed(first.snapshot + 1, whole), first.snapshot + 1, whole)
             if last.files is not None:
                 plan = now.feed(last.snapshot, last.snapshot)
-                kept = self._kept(now, plan, last.snapshot, last.snapshot).inserted
-                files = Offset(last.snapshot).rest(kept, last.files)
-                parts += self._parts(replace(kept, files=tuple(files), inlined=None))
+                inserted = self._kept(now, plan, last.snapshot, last.snapshot).inserted
+                files = Offset(last.snapshot).rest(inserted, last.files)
+                parts += self._parts(replace(inserted, files=tuple(files), inlined=None))
             return parts
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
@@ -374,7 +374,7 @@ def _without(plan: ScanPlan, snapshots: set[int]) -> ScanPlan:
 
 def _selected(columns: tuple[Column, ...], names: Sequence[str]) -> tuple[Column, ...]:
     """The columns with these names, as they name them; all columns where one is missing."""
-    known = {column.name.casefold(): column for column in columns}
-    if any(name.casefold() not in known for name in names):
+    by_name = {column.name.casefold(): column for column in columns}
+    if any(name.casefold() not in by_name for name in names):
         return columns
-    return tuple(replace(known[name.casefold()], name=name) for name in names)
+    return tuple(replace(by_name[name.casefold()], name=name) for name in names)

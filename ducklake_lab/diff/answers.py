@@ -230,7 +230,7 @@ class Aligned:
             EntryNotFoundError: one of them lacks it.
         """
         names = [self.columns[i].name for i in self._in_both]
-        folded = [known.casefold() for known in names]
+        folded = [name.casefold() for name in names]
         if name not in names and name.casefold() not in folded:
             hint = did_you_mean(name, names)
             raise EntryNotFoundError(f'The answers have no column "{name}" to pair rows by.{hint}')
@@ -354,11 +354,11 @@ def in_one_column(answers: Sequence[pa.Table | None]) -> tuple[pa.ChunkedArray, 
     Each answer's only value; or a STRUCT, where no answer has several rows; or a LIST of STRUCT. They are DuckDB's texts
     of that where the answers' columns, or their types, differ.
     """
-    known = [answer for answer in answers if answer is not None]
-    one_row = all(answer.num_rows <= 1 for answer in known)
-    one_value = one_row and all(answer.num_columns == 1 for answer in known)
+    present = [answer for answer in answers if answer is not None]
+    one_row = all(answer.num_rows <= 1 for answer in present)
+    one_value = one_row and all(answer.num_columns == 1 for answer in present)
     shown = "first(r.v)" if one_value else "first(r)" if one_row else "coalesce(list(r), [])"
-    if len({_form(answer, named=not one_value) for answer in known}) > 1:
+    if len({_form(answer, named=not one_value) for answer in present}) > 1:
         shown = f"CAST({shown} AS VARCHAR)"
     rows = {}
     for i, answer in enumerate(answers):

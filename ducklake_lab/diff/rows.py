@@ -196,7 +196,7 @@ def place_of(names: Sequence[str], name: str) -> int:
     """
     if name in names:
         return names.index(name)
-    folded = [known.casefold() for known in names]
+    folded = [name.casefold() for name in names]
     if name.casefold() not in folded:
         raise EntryNotFoundError(f'The diff has no column "{name}".{did_you_mean(name, names)}')
     return folded.index(name.casefold())

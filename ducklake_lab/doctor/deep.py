@@ -111,9 +111,9 @@ def _read(context: Context, file: DataFile, table: Table | None, stats: dict[int
     facts.newest = int(snapshots.max()) if len(snapshots) else None
     facts.keys = other_keys(file, table, rows)
     for column in table.columns:
-        known = stats.get(column.column_id)
-        if known is not None and not column.children and column.type in _COMPARED:
-            checked = _checked(column, known, rows.column(column.name))
+        column_stats = stats.get(column.column_id)
+        if column_stats is not None and not column.children and column.type in _COMPARED:
+            checked = _checked(column, column_stats, rows.column(column.name))
             if checked.outside or checked.nulls is not None:
                 facts.columns.append(checked)
     return facts

@@ -222,8 +222,8 @@ def drop_inlined_name(context: Context, row: Row) -> Plan:
 
 def name_once(context: Context, row: Row) -> Plan:
     records = read(context, "ducklake_inlined_data_tables", table_id=row["table_id"], table_name=row["name"])
-    known = context.data_tables.get(str(row["name"]))
-    kept = [one for one in distinct(records) if known is None or one["schema_version"] == known[1]]
+    named_table = context.data_tables.get(str(row["name"]))
+    kept = [one for one in distinct(records) if named_table is None or one["schema_version"] == named_table[1]]
     return Plan(replaced("ducklake_inlined_data_tables", records, kept[:1] or records[:1]), table_of_hit(row))
 
 

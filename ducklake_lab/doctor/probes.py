@@ -300,12 +300,12 @@ def differing_inlined_columns(context: Context) -> Iterator[Row]:
 
 def unknown_types(context: Context) -> Iterator[Row]:
     """Columns whose type nobody knows."""
-    known: dict[str, bool] = {}
+    is_known: dict[str, bool] = {}
     for column in context.rows(_TYPES):
         text = str(column["column_type"])
-        if text not in known:
-            known[text] = DataType(text).is_known
-        if not known[text]:
+        if text not in is_known:
+            is_known[text] = DataType(text).is_known
+        if not is_known[text]:
             yield {
                 "table_id": column["table_id"],
                 "id": column["column_id"],

@@ -368,12 +368,12 @@ def from_duckdb(kind: Any) -> DataType | None:
         return DataType(str(kind).casefold())
     if name in ("struct", "map", "list", "array"):
         parts = [(part, from_duckdb(child)) for part, child in kind.children if part != "size"]
-        known = [(part, child) for part, child in parts if child is not None]
-        if len(known) < len(parts):
+        children = [(part, child) for part, child in parts if child is not None]
+        if len(children) < len(parts):
             return None
         if name in ("list", "array"):
-            return DataType("list", (("element", known[0][1]),))
-        return DataType(name, tuple(known))
+            return DataType("list", (("element", children[0][1]),))
+        return DataType(name, tuple(children))
     text = str(kind).casefold() if name != "enum" else name
     text = _FROM_DUCKDB.get(text, text)
     return DataType(text) if is_primitive(text) else None

@@ -60,10 +60,10 @@ def spelled(values: pa.Array | pa.ChunkedArray, data_type: DataType) -> list[str
     Args:
         values: in the form in which Arrow carries the type.
     """
-    known = _of_type(data_type)
-    if known is None or values.type != data_type.arrow():
+    spelling = _of_type(data_type)
+    if spelling is None or values.type != data_type.arrow():
         return None
-    spell, reach = known
+    spell, reach = spelling
     if reach is not None and not _are_within(values, reach):
         return None
     return [None if value is None else spell(value) for value in values.to_pylist()]
@@ -71,11 +71,11 @@ def spelled(values: pa.Array | pa.ChunkedArray, data_type: DataType) -> list[str
 
 def spelled_extremes(values: pa.ChunkedArray, data_type: DataType) -> tuple[str | None, str | None] | None:
     """The texts of the least and the greatest value, as `spelled`; None for them where all values are NULL."""
-    known = _of_type(data_type)
-    if known is None:
+    spelling = _of_type(data_type)
+    if spelling is None:
         return None
     if len(values) <= _FEW and values.type == data_type.arrow():
-        return _of_few(values, data_type, known)
+        return _of_few(values, data_type, spelling)
     if data_type.name == "float64" and not _are_ordered(values):
         return None
     ends = pc.min_max(values)
@@ -83,9 +83,9 @@ def spelled_extremes(values: pa.ChunkedArray, data_type: DataType) -> tuple[str 
     return None if texts is None else (texts[0], texts[1])
 
 
-def _of_few(values: pa.ChunkedArray, data_type: DataType, known: _Spelling) -> tuple[str | None, str | None] | None:
+def _of_few(values: pa.ChunkedArray, data_type: DataType, spelling: _Spelling) -> tuple[str | None, str | None] | None:
     """`spelled_extremes` by Python, which orders all values of these types as DuckDB does, except for NaN and zeros."""
-    spell, reach = known
+    spell, reach = spelling
     numbers = values if reach is None else values.cast(_width(values.type))
     present = [value for value in numbers.to_pylist() if value is not None]
     if not present:

@@ -223,8 +223,8 @@ def snapshots_with(plan: ChangePlan, columns: Sequence[Column], condition: str) 
 
 def _of_columns(scan: ScanPlan, columns: Sequence[Column]) -> ScanPlan:
     """Returns a plan that reads some of the columns."""
-    known = {column.column_id: column for column in scan.columns}
-    chosen = tuple(known[column.column_id] for column in columns)
+    by_id = {column.column_id: column for column in scan.columns}
+    chosen = tuple(by_id[column.column_id] for column in columns)
     inlined = scan.inlined
     if inlined is not None:
         inlined = InlinedRows(inlined.rows.select([ROW_ID, SNAPSHOT_ID, *(c.name for c in chosen), FILE_NAME]))

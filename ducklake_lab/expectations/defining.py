@@ -34,11 +34,11 @@ def with_expectation(table: Table, statement: op.Expect, target: Table | None) -
     name = statement.name
     if not name or len(name) > _LONGEST_NAME:
         raise BindError(f"The name of an expectation has 1 to {_LONGEST_NAME} characters.")
-    for known in expectations_of(table):
-        if known.name.casefold() == name.casefold():
+    for other in expectations_of(table):
+        if other.name.casefold() == name.casefold():
             raise EntryExistsError(
-                f"{table.name} has an expectation {known.name} already; use ALTER TABLE {quote_identifier(table.name)} "
-                f"DROP EXPECTATION {quote_identifier(known.name)} first, or choose another name."
+                f"{table.name} has an expectation {other.name} already; use ALTER TABLE {quote_identifier(table.name)} "
+                f"DROP EXPECTATION {quote_identifier(other.name)} first, or choose another name."
             )
     columns = _named(table, statement.columns)
     sql = statement.sql
@@ -111,7 +111,7 @@ def _named(table: Table, names: Iterable[str]) -> Named:
     for name in names:
         column = table.column(name)
         if column is None:
-            hint = did_you_mean(name, [known.name for known in table.columns])
+            hint = did_you_mean(name, [each.name for each in table.columns])
             raise BindError(f'{table.name} has no column "{name}".{hint}')
         ids[column.name] = column.column_id
     return tuple(ids.items())

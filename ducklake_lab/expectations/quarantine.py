@@ -68,13 +68,13 @@ def _beside(transaction: Transaction, table: Table) -> Table:
         raise EntryExistsError(f"{name} is another table than the one beside {table.name}; rename it.")
     changed = beside
     for column, kind in wanted:
-        known = changed.column(column)
-        if known is None:
+        present = changed.column(column)
+        if present is None:
             new = Column.build(column, kind, transaction.next_column_id(changed))
             transaction.replace_table(changed := replace(changed, columns=(*changed.columns, new)))
-        elif known.data_type != kind:
+        elif present.data_type != kind:
             raise EntryExistsError(
-                f"{name} has a column {quote_identifier(column)} of type {known.data_type.sql()}, and the rows of {table.name} "
+                f"{name} has a column {quote_identifier(column)} of type {present.data_type.sql()}, and the rows of {table.name} "
                 f"have {kind.sql()} there; rename {name}."
             )
     return changed

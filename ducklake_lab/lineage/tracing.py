@@ -38,8 +38,8 @@ class EntryRows:
         """Returns the node of a column."""
         if isinstance(self.entry, View):
             return Node(self.entry.view_id, column)
-        known = self.entry.column(column)
-        return Node(self.entry.table_id, known.column_id if known is not None else None)
+        column_now = self.entry.column(column)
+        return Node(self.entry.table_id, column_now.column_id if column_now is not None else None)
 
     @property
     def whole(self) -> Node:
@@ -194,8 +194,9 @@ def _target(noted: Noted, name: op.TableName, after: CatalogState) -> Table | No
     """Returns the table that a statement wrote: one of its name that the snapshot changed; None where that is not certain."""
     changed = [
         after.tables[table_id]
-        for table_id, (_, known) in after.tables.names.items()
-        if known.casefold() == name.name.casefold() and not noted.changed.isdisjoint((table_id, known.casefold()))
+        for table_id, (_, table_name) in after.tables.names.items()
+        if table_name.casefold() == name.name.casefold()
+        and not noted.changed.isdisjoint((table_id, table_name.casefold()))
     ]
     given = name.schema if name.schema is not None and after.find_schema(name.schema) is not None else None
     tables = [table for table in changed if given is None or after.schema_of(table).name.casefold() == given.casefold()]

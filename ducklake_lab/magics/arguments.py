@@ -26,14 +26,14 @@ class Parser(argparse.ArgumentParser):
         return given
 
     def _too_many(self, left: Sequence[str]) -> str:
-        known = [name for action in self._actions for name in action.option_strings]
+        option_names = [name for action in self._actions for name in action.option_strings]
         if left[0].startswith("--"):
             name = left[0].partition("=")[0]
-            hint = did_you_mean(name, known)
+            hint = did_you_mean(name, option_names)
             # a word that is similar to no option may be part of a password
             if hint:
                 return f"there is no option {name}.{hint}"
-            return f"there is no such option. It has {', '.join([*known, '--help'])}"
+            return f"there is no such option. It has {', '.join([*option_names, '--help'])}"
         takes = ", ".join(str(action.metavar) for action in self._actions if not action.option_strings)
         words = "one word" if len(left) == 1 else f"{len(left)} words"
         return f"it takes {takes or 'no argument'}; {words} too many. Quote what holds blanks as 'text'"

@@ -183,8 +183,8 @@ def _paths(fragment: str) -> list[str]:
     from ducklake_lab.session.uploads.files import can_upload
 
     folder, slash, name = fragment.rpartition("/")
-    place = Path(folder + slash).expanduser() if slash else Path()
-    paths = sorted(place.iterdir()) if place.is_dir() else []
+    directory = Path(folder + slash).expanduser() if slash else Path()
+    paths = sorted(directory.iterdir()) if directory.is_dir() else []
     return [
         shlex.quote(f"{folder}{slash}{path.name}") + "/" * path.is_dir()
         for path in paths

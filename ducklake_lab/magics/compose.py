@@ -41,11 +41,11 @@ class Composed:
         text = str(error)
         if error.line <= self.lines:
             error.line = error.column = None
-            place = f"(in {' or '.join(self.names)}, kept with --save)" if self.names else ""
+            position = f"(in {' or '.join(self.names)}, kept with --save)" if self.names else ""
         else:
             error.line -= self.lines
-            place = f"(line {error.line}, column {error.column})"
-        error.args = (_PLACE.sub(place, text).replace("  ", " "), *error.args[1:])
+            position = f"(line {error.line}, column {error.column})"
+        error.args = (_PLACE.sub(position, text).replace("  ", " "), *error.args[1:])
 
 
 def explained(composed: Composed) -> Composed:

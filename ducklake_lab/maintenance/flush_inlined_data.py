@@ -94,9 +94,9 @@ def _write(
         parts = groups(writer.evaluate(rows.select(range(count)), keys), table) if keys else [((), None)]
         for values, numbers in parts:
             part = rows if numbers is None else rows.take(numbers)
-            place = hive_folder(table, values) if options.hive_file_pattern else ""
+            subfolder = hive_folder(table, values) if options.hive_file_pattern else ""
             start = 0
-            for written in _data_files(writer, part.select(range(count + 2)), folder, place, options, storage):
+            for written in _data_files(writer, part.select(range(count + 2)), folder, subfolder, options, storage):
                 held = part.slice(start, written.record_count)
                 start += written.record_count
                 snapshots = held.column(SNAPSHOT_ID).to_numpy()
@@ -115,13 +115,13 @@ def _write(
 
 
 def _data_files(
-    writer: Writer, rows: pa.Table, folder: str, place: str, options: WriteOptions, storage: Storage
+    writer: Writer, rows: pa.Table, folder: str, subfolder: str, options: WriteOptions, storage: Storage
 ) -> list[WrittenFile]:
     """The rows in one file, in several where they reach the size that files aim at; paths are relative to `folder`."""
     if rows.nbytes > options.target_file_size:
-        split = writer.write_split(rows, join(folder, place), storage)
-        return [replace(file, path=place + file.path) for file in split]
-    path = f"{place}ducklake-{new_uuid()}.parquet"
+        split = writer.write_split(rows, join(folder, subfolder), storage)
+        return [replace(file, path=subfolder + file.path) for file in split]
+    path = f"{subfolder}ducklake-{new_uuid()}.parquet"
     return [replace(writer.write(rows, join(folder, path), storage), path=path)]
 
 

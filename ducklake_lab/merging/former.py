@@ -185,8 +185,8 @@ class FormerValues:
         Raises:
             UnsupportedFeatureError: the last state with a field has expired.
         """
-        known = {part.column_id for part in version.table.all_columns()}
-        lacking = [(i, part) for i in places for part in columns[i].walk() if part.column_id not in known]
+        known_ids = {part.column_id for part in version.table.all_columns()}
+        lacking = [(i, part) for i in places for part in columns[i].walk() if part.column_id not in known_ids]
         if not lacking:
             return cls((), (), columns, title)
         with version.lake.connect() as connection:
@@ -198,7 +198,7 @@ class FormerValues:
             column_lives, column = lives.get(part.column_id, []), columns[place]
             if column_lives and part is column:
                 groups[tuple(reversed(column_lives))].append(place)
-            elif column_lives and column.column_id in known:
+            elif column_lives and column.column_id in known_ids:
                 fields.append((f"{column.name}.{part.name}", planner.field(column_lives[-1], column)))
             elif part is column:
                 groups[()].append(place)
@@ -260,10 +260,10 @@ class FormerValues:
     def _known(self, era: _Era, rest: Rows, spark: SparkSession | None) -> Rows:
         """Find the last values of rows in an era; rows that it never had are left out."""
         count = len(self._columns)
-        known = versions.only(versions.side(changes.removed(era.change, spark), count), rest)
+        values = versions.only(versions.side(changes.removed(era.change, spark), count), rest)
         if not rows_to_read(era.gone):
-            return known
-        return versions.with_returned(_computed(known, spark), rest, changes.removed(era.gone, spark), count)
+            return values
+        return versions.with_returned(_computed(values, spark), rest, changes.removed(era.gone, spark), count)
 
 
 def _computed(rows: Rows, spark: SparkSession | None) -> Rows:

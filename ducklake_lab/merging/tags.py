@@ -61,9 +61,11 @@ class MergedTags:
         """Returns the tags that our table gets; notes conflicts that no rule settles."""
         tags: dict[str, str | None] = {}
         for key in self.changed(theirs.table_id):
-            place = theirs.table_id, key
+            table_key = theirs.table_id, key
             now = transaction.tag(ours, key)
-            their, old, our = (arriving(key, value) for value in (self.theirs.get(place), self.base.get(place), now))
+            their, old, our = (
+                arriving(key, value) for value in (self.theirs.get(table_key), self.base.get(table_key), now)
+            )
             if our == their:
                 if now != their:
                     tags[key] = their

@@ -92,8 +92,8 @@ def write(positions: Positions, snapshots: Positions | None, data_file: str) -> 
         deleted = positions[snapshots <= number]
         blob = encode(deleted)
         properties = {_DATA_FILE: data_file, "cardinality": str(len(deleted)), _SNAPSHOT: str(number)}
-        place = {"snapshot-id": -1, "sequence-number": -1, "offset": offset, "length": len(blob)}
-        blobs.append({"type": _BLOB, "fields": [], **place, "properties": properties})
+        location = {"snapshot-id": -1, "sequence-number": -1, "offset": offset, "length": len(blob)}
+        blobs.append({"type": _BLOB, "fields": [], **location, "properties": properties})
         parts.append(blob)
         offset += len(blob)
     payload = json.dumps({"blobs": blobs, "properties": {"created-by": "ducklake"}}).encode()

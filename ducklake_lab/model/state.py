@@ -56,8 +56,8 @@ class Tables(Mapping[int, Table]):
     def named(self, schema_id: int, name: str) -> Table | None:
         """The table of that name in a schema, without regard to case."""
         folded = name.casefold()
-        for table_id, (schema, known) in self.names.items():
-            if schema == schema_id and known.casefold() == folded:
+        for table_id, (schema, table_name) in self.names.items():
+            if schema == schema_id and table_name.casefold() == folded:
                 return self[table_id]
         return None
 
@@ -161,10 +161,10 @@ class CatalogState:
             if _named(self.views.values(), parent.schema_id, name) is not None:
                 raise EntryNotFoundError(f"{path_title(parent.name)}.{name} is a view, not a table.")
             tables = self.tables.names.items()
-            hint = did_you_mean(name, (known for _, (schema_id, known) in tables if schema_id == parent.schema_id))
+            hint = did_you_mean(name, (other for _, (schema_id, other) in tables if schema_id == parent.schema_id))
             if not hint:
                 names = self.table_names()
-                others = [names[number] for number, (_, known) in tables if known.casefold() == name.casefold()]
+                others = [names[number] for number, (_, other) in tables if other.casefold() == name.casefold()]
                 hint = f" Did you mean {' or '.join(others[:3])}?" if others else ""
             raise EntryNotFoundError(
                 f'There is no table "{name}" in schema {path_title(parent.name)} at snapshot {self.snapshot.snapshot_id}.{hint}'

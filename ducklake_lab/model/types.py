@@ -78,10 +78,12 @@ _PRIMITIVES = {
     "null": _Primitive('"NULL"', pa.int32(), "INT", disguised=True),
 }
 #: DuckDB's name of each type without parts, and Spark's of the type that holds its values.
-IN_DUCKDB = {name: known.sql for name, known in _PRIMITIVES.items()}
-ON_SPARK = {name: known.spark for name, known in _PRIMITIVES.items()}
+IN_DUCKDB = {name: primitive.sql for name, primitive in _PRIMITIVES.items()}
+ON_SPARK = {name: primitive.spark for name, primitive in _PRIMITIVES.items()}
 #: Types that Arrow carries as DuckDB's text of the value.
-AS_TEXT = tuple(name for name, known in _PRIMITIVES.items() if known.disguised and known.arrow == pa.string())
+AS_TEXT = tuple(
+    name for name, primitive in _PRIMITIVES.items() if primitive.disguised and primitive.arrow == pa.string()
+)
 _TYPE_KEY = b"ducklake:type"
 
 NESTED = ("struct", "list", "map")
@@ -263,7 +265,7 @@ def from_arrow(arrow: pa.DataType) -> DataType:
         return DataType("uuid")
     if isinstance(arrow, pa.JsonType):
         return DataType("json")
-    for name, known in _PRIMITIVES.items():
-        if arrow == known.arrow and not known.disguised:
+    for name, primitive in _PRIMITIVES.items():
+        if arrow == primitive.arrow and not primitive.disguised:
             return DataType(name)
     raise UnsupportedFeatureError(f"Arrow type {arrow} has no DuckLake type.")

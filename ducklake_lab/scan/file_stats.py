@@ -99,8 +99,10 @@ def table_shapes(
         partition = Partition(partition_id, tuple(keys.get(file_id, ())), version)
         counted = uncertain[file_id].counted if file_id in uncertain else FileRows(count, deleted.get(file_id, 0))
         shapes[of_table].append(FileShape(file_id, begin, counted.rows, counted.deleted, size, partition))
-    kept = inlined_rows(connection, snapshot_id, table_id)
-    return {which: TableShape(shapes.get(which, []), kept.get(which, 0)) for which in {**shapes, **kept}}
+    inlined_counts = inlined_rows(connection, snapshot_id, table_id)
+    return {
+        which: TableShape(shapes.get(which, []), inlined_counts.get(which, 0)) for which in {**shapes, **inlined_counts}
+    }
 
 
 def _schema_versions(connection: sa.Connection, table_id: int | None) -> dict[int, list[int]]:

@@ -105,8 +105,8 @@ class Autopilot:
             raise UsageError("A policy belongs to a table or to a schema; name one of the two.")
         lake, scopes = self._lakes.get(), list[Scope]([(None, None)])
         if table is not None:
-            place = self._lakes.parse(table)
-            lake, named_table = place.lake, place.table()
+            entry = self._lakes.parse(table)
+            lake, named_table = entry.lake, entry.table()
             scopes += scopes_of(named_table)[1:]
         elif schema is not None:
             scopes.append(("schema", self._lakes.state(lake).schema_in_text(schema).schema_id))

@@ -123,9 +123,9 @@ class Doctoring:
         Raises:
             CatalogError: the catalog cannot be read at all.
         """
-        place = self._lakes.parse(table) if table is not None else None
-        lake = place.lake if place is not None else self._lakes.get()
-        table_id = place.table().table_id if place is not None else None
+        entry = self._lakes.parse(table) if table is not None else None
+        lake = entry.lake if entry is not None else self._lakes.get()
+        table_id = entry.table().table_id if entry is not None else None
         return Diagnosis(table or lake.alias, examine(lake, table_id, deep=deep))
 
     def repair(self, finding: Chosen = "all", dry_run: bool = True, deep: bool = False) -> Repairs:

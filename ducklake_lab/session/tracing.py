@@ -231,8 +231,8 @@ def _chosen(lakes: Lakes, name: str, at: At) -> tuple[Lake, CatalogState, Callab
     named = _entry(lakes, parts[:-1], at) if len(parts) > 1 else None
     if named is None:
         state = lakes.state(lakes.get(), at)
-        known = [other for _, other in state.tables.names.values()] + [view.name for view in state.views.values()]
-        raise EntryNotFoundError(f"There is no table, view or column {name}.{did_you_mean(parts[-1], known)}")
+        names = [other for _, other in state.tables.names.values()] + [view.name for view in state.views.values()]
+        raise EntryNotFoundError(f"There is no table, view or column {name}.{did_you_mean(parts[-1], names)}")
     lake, state, owner = named
     number = _id(owner)
     if isinstance(owner, View):
@@ -244,7 +244,7 @@ def _chosen(lakes: Lakes, name: str, at: At) -> tuple[Lake, CatalogState, Callab
         )
     column = owner.column(parts[-1])
     if column is None:
-        hint = did_you_mean(parts[-1], [known.name for known in owner.columns])
+        hint = did_you_mean(parts[-1], [each.name for each in owner.columns])
         raise EntryNotFoundError(f'{owner.name} has no column "{parts[-1]}".{hint}')
     return lake, state, lambda node: node == Node(number, column.column_id)
 
@@ -252,11 +252,11 @@ def _chosen(lakes: Lakes, name: str, at: At) -> tuple[Lake, CatalogState, Callab
 def _entry(lakes: Lakes, parts: tuple[str, ...], at: At) -> tuple[Lake, CatalogState, Table | View] | None:
     name = TableName.of(parts)
     try:
-        place = lakes.entry(name.catalog, name.schema, name.name, at)
+        named = lakes.entry(name.catalog, name.schema, name.name, at)
     except EntryNotFoundError:
         return None
-    entry = place.state.find_table(place.schema, place.name) or place.state.find_view(place.schema, place.name)
-    return (place.lake, place.state, entry) if entry is not None else None
+    entry = named.state.find_table(named.schema, named.name) or named.state.find_view(named.schema, named.name)
+    return (named.lake, named.state, entry) if entry is not None else None
 
 
 def _id(entry: Table | View) -> int:

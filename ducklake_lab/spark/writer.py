@@ -197,8 +197,8 @@ def _publish(
     published: list[WrittenFile] = []
     try:
         for file in files:
-            place = hive_folder(table, file.partition_values) if hive else ""
-            path = f"{place}ducklake-{new_uuid()}.parquet"
+            subfolder = hive_folder(table, file.partition_values) if hive else ""
+            path = f"{subfolder}ducklake-{new_uuid()}.parquet"
             if is_local(folder):
                 published.append(replace(file, path=path))
                 _storage.move(join(temporary, file.path), join(folder, path))

@@ -116,8 +116,10 @@ class ConflictsView(Mounted):
 
     def _take(self, error: MergeConflictError) -> None:
         """Shows conflicts; those that were there before, with the same values, keep their choices."""
-        known = {_place(one): (one.to_dict(), rule) for one, rule in zip(self.conflicts, self.choices, strict=True)}
-        earlier = [(one, *known.get(_place(one), (None, None))) for one in error.conflicts]
+        earlier_choices = {
+            _place(one): (one.to_dict(), rule) for one, rule in zip(self.conflicts, self.choices, strict=True)
+        }
+        earlier = [(one, *earlier_choices.get(_place(one), (None, None))) for one in error.conflicts]
         self.conflicts = error.conflicts
         self.choices = [rule if was == one.to_dict() else None for one, was, rule in earlier]
         with self.hold_sync():

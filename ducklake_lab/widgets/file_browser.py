@@ -142,13 +142,13 @@ class FileBrowser(Mounted):
     def answer_ranges(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         """Returns the intervals of a column over the files, lowest first, and its share of NULL."""
         name = str(content["column"])
-        known = self.files.of_column(name)
-        nulls, total = counted(known, self.files.types[name])
+        stats_of_files = self.files.of_column(name)
+        nulls, total = counted(stats_of_files, self.files.types[name])
         ranges = self._ranges(name)
         message: dict[str, object] = {
             "column": name,
             "nulls": nulls / total if total else None,
-            "nan": any(stats.contains_nan for stats in known),
+            "nan": any(stats.contains_nan for stats in stats_of_files),
             "files": len(self.files),
         }
         if ranges is None:

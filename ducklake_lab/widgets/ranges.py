@@ -62,11 +62,13 @@ def sample(files: Sequence[FileEntry]) -> Sequence[FileEntry]:
 def intervals(files: FileListing) -> list[Intervals]:
     """Returns each column with ranges in at least two files, best divided first."""
     looked_at = sample(files)
-    known: dict[str, list[ColumnStats]] = {}
+    by_name: dict[str, list[ColumnStats]] = {}
     for entry in looked_at:
         for name, stats in entry.stats.items():
-            known.setdefault(name, []).append(stats)
-    columns = [item for name, stats in known.items() if (item := of_column(stats, name, files.types[name])) is not None]
+            by_name.setdefault(name, []).append(stats)
+    columns = [
+        item for name, stats in by_name.items() if (item := of_column(stats, name, files.types[name])) is not None
+    ]
     if len(looked_at) < len(files):
         columns = [replace(item, depth=item.depth * len(files) / len(looked_at), sampled=True) for item in columns]
     # The sort is stable: columns with equal depth stay in the table's order.

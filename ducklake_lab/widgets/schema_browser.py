@@ -144,15 +144,15 @@ class SchemaBrowser(Mounted):
         """Selects an entry, and returns a query on it."""
         schema, name, entry = self._places[int(content["index"])]
         self.selected = [schema, name]
-        place = ".".join(map(quoted_if_needed, (self.tree.lake, *path_parts(schema), name)))
+        path = ".".join(map(quoted_if_needed, (self.tree.lake, *path_parts(schema), name)))
         if isinstance(entry, TableNode):
             columns = ", ".join(quoted_if_needed(column.name) for column in entry.table.columns[:30])
             chosen = columns if len(entry.table.columns) <= 30 and columns else "*"
-            sql = f"SELECT {chosen}\nFROM {place}\nLIMIT 100"
+            sql = f"SELECT {chosen}\nFROM {path}\nLIMIT 100"
         elif getattr(entry, "kind", "") == "scalar":
-            sql = f"SELECT {place}()"
+            sql = f"SELECT {path}()"
         else:
-            sql = f"FROM {place}{'()' if getattr(entry, 'kind', '') == 'table' else ''}\nLIMIT 100"
+            sql = f"FROM {path}{'()' if getattr(entry, 'kind', '') == 'table' else ''}\nLIMIT 100"
         if content.get("insert"):
             self.inserted = sql
         return {"sql": f"%%ducklake\n{sql}"}

@@ -89,10 +89,10 @@ def of(connection: sa.Connection) -> Version:
 
 def check_unchanged(connection: sa.Connection, present: str | None) -> None:
     """Raises CatalogVersionError where the catalog has another version now than when it was attached."""
-    known = connection.info[_NAME]
-    if present != known:
+    attached = connection.info[_NAME]
+    if present != attached:
         raise CatalogVersionError(
-            f"The catalog was of version {known} when it was attached and has been migrated since; attach it again."
+            f"The catalog was of version {attached} when it was attached and has been migrated since; attach it again."
         )
 
 
@@ -104,8 +104,8 @@ def tables(version: Version) -> sa.MetaData:
 
 def column(connection: sa.Connection, wanted: sa.Column[Any]) -> sa.ColumnElement[Any]:
     """A column of a metadata table, to be selected; NULL where the catalog's version lacks it."""
-    known = tables(of(connection)).tables.get(wanted.table.name)
-    return wanted if known is not None and wanted.name in known.c else sa.null().label(wanted.name)
+    table = tables(of(connection)).tables.get(wanted.table.name)
+    return wanted if table is not None and wanted.name in table.c else sa.null().label(wanted.name)
 
 
 def has(connection: sa.Connection, table: sa.Table) -> bool:

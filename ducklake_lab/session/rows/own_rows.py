@@ -86,11 +86,13 @@ def _finder(
             raise UsageError(f"{lake.alias} is another lake or branch now; run the query again.")
         places = [place for place, name in enumerate(own.columns) if name is not None]
         columns = [table.column(str(own.columns[place])) for place in places]
-        known = [column for column in columns if column is not None]
+        known_columns = [column for column in columns if column is not None]
         clicked = shown.select(places).rename_columns([f"c{i}" for i in range(len(places))])
         with lakes.working(), lakes.statement():
-            candidates = run(own.search(path, snapshot_id, _conditions(clicked, known))).carried()
-        same = "".join(f" AND NOT ({differs_sql(f'f.c{i}', f'k.c{i}', c.data_type)})" for i, c in enumerate(known))
+            candidates = run(own.search(path, snapshot_id, _conditions(clicked, known_columns))).carried()
+        same = "".join(
+            f" AND NOT ({differs_sql(f'f.c{i}', f'k.c{i}', c.data_type)})" for i, c in enumerate(known_columns)
+        )
         ids = engine.evaluate(
             f"SELECT f.row_id FROM found AS f, clicked AS k WHERE true{same} ORDER BY f.row_id",
             {"found": candidates, "clicked": clicked},

@@ -214,9 +214,9 @@ def _default(text: str, column: str, kind: str | None = None) -> str | None:
     if text.strip().casefold() == "null":
         return None
     literal = _LITERAL.fullmatch(text.strip())
-    known = _KNOWN.fullmatch(text.strip()) if kind is not None else None
-    if known is not None and kind is not None and known["type"] == _spark_name(kind):
-        return re.sub(r"\\(.)", r"\1", known["text"])
+    stored = _KNOWN.fullmatch(text.strip()) if kind is not None else None
+    if stored is not None and kind is not None and stored["type"] == _spark_name(kind):
+        return re.sub(r"\\(.)", r"\1", stored["text"])
     if literal is None:
         raise UnsupportedFeatureError(
             f"DEFAULT {text} of column {column} is not supported: give a number, a text or a truth value. "

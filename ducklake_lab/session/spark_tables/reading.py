@@ -147,10 +147,10 @@ def _predicate(entry: Request, table: Table) -> Predicate | None:
     operator, children = entry.get("operator"), entry.get("children", [])
     if operator in ("AND", "OR"):
         terms = [_predicate(child, table) for child in children]
-        known = tuple(term for term in terms if term is not None)
+        known_terms = tuple(term for term in terms if term is not None)
         if operator == "AND":
-            return And(known) if known else None
-        return Or(known) if len(known) == len(terms) else None
+            return And(known_terms) if known_terms else None
+        return Or(known_terms) if len(known_terms) == len(terms) else None
     exchanged = len(children) == 2 and "column" in children[1]
     column, *others = reversed(children) if exchanged else children or [{}]
     path = tuple(column.get("column", ()))

@@ -70,9 +70,9 @@ def _attempt(parts: Parts, request: Request, frames: list[DataFrame]) -> None:
 
 def _append(parts: Parts, transaction: Transaction, table: Table, request: Request, frames: list[DataFrame]) -> None:
     names = [column.name for column in table.columns]
-    place = quoted_path(parts.alias, transaction.state.schema_of(table).name, table.name)
+    path = quoted_path(parts.alias, transaction.state.schema_of(table).name, table.name)
     rows = frames[0].toDF(*names)
-    write_rows(parts.lakes, parts.statements, rows, place, "append", nullcontext)
+    write_rows(parts.lakes, parts.statements, rows, path, "append", nullcontext)
 
 
 def _overwrite(parts: Parts, transaction: Transaction, table: Table, request: Request, frames: list[DataFrame]) -> None:

@@ -131,12 +131,12 @@ class Dml:
                 yield matched
         elif by_key is not None:
             with self._found_by_workers(scan, by_key, Scan.arrow) as target:
-                known = {**loaded, by_key.view: target}
+                sources = {**loaded, by_key.view: target}
                 if target.is_on_spark:
-                    with self._on_spark(plan, known) as rows:
+                    with self._on_spark(plan, sources) as rows:
                         yield rows
                 else:
-                    yield InMemory(self._sources.run_in_process(plan, known).table)
+                    yield InMemory(self._sources.run_in_process(plan, sources).table)
         else:
             with self._on_spark(plan, loaded) as rows:
                 yield rows
@@ -188,9 +188,9 @@ class Dml:
         """Deletes the rows that were found."""
         stage_deleted(self._transaction, matched.target, matched.scan, matched.rows, matched.count)
 
-    def truncate(self, place: NamedEntry, table: Table) -> int:
+    def truncate(self, entry: NamedEntry, table: Table) -> int:
         """Deletes all rows without reading any; returns their number."""
-        plan = self._sources.scans.plan(place.lake, place.state, table)
+        plan = self._sources.scans.plan(entry.lake, entry.state, table)
         row_ids = plan.inlined.rows.column(ROW_ID).to_pylist() if plan.inlined is not None else []
         count = len(row_ids) + live_rows(plan.files)
         self._transaction.truncate(table, [file.data_file.data_file_id for file in plan.files], row_ids)

@@ -114,11 +114,11 @@ def chosen(
         )
         if at is None:
             raise BindError(f'The files have no column "{asked}".{did_you_mean(asked, [one.name for one in columns])}')
-        known = type_or_none(kind)
-        if known is None:
+        data_type = type_or_none(kind)
+        if data_type is None:
             hint = did_you_mean(kind, [*IN_DUCKDB.values(), "TIMESTAMPTZ", "TEXT"])
             raise BindError(f'"{kind}", the type of {asked}, is no type of a lake.{hint}')
-        columns[at] = replace(columns[at], type=known.sql(), note=_form_note(columns[at]), clash="")
+        columns[at] = replace(columns[at], type=data_type.sql(), note=_form_note(columns[at]), clash="")
     for one in columns:
         if one.clash:
             raise SqlError(f"{one.clash}; say by --type {shlex.quote(f'{one.name}=TYPE')} which it gets.")
@@ -204,17 +204,17 @@ def _check_part(
         f"WHEN NOT {condition} THEN ['{at}', {quote_identifier(column.source)}::VARCHAR]"
         for at, (column, _, condition) in enumerate(conditions)
     )
-    place, (at, value) = rows.first_misfit(part, misfits, f"CASE {cases} END") or ("A row", ["0", ""])
+    where, (at, value) = rows.first_misfit(part, misfits, f"CASE {cases} END") or ("A row", ["0", ""])
     column, unread, _ = conditions[int(at)]
     shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
     named = f'"{shown}" in the column "{column.name}"'
     if not unread:
         other = "" if appends else f", or give {column.name} another type by --type"
-        raise SqlError(f"{place}: {column.type} would round or cut {named}. Add --round to have that{other}.")
+        raise SqlError(f"{where}: {column.type} would round or cut {named}. Add --round to have that{other}.")
     other = "mend it" if appends else "give the column the type VARCHAR"
     if part.kinds[column.source] is None and not any(character.isdigit() for character in value):
         other = f"if this means NULL, add --null {shlex.quote(value)}; else {other}"
-    raise SqlError(f"{place}: {named} is no {column.type}. {other[0].upper()}{other[1:]}.")
+    raise SqlError(f"{where}: {named} is no {column.type}. {other[0].upper()}{other[1:]}.")
 
 
 def is_plain(name: str, words: frozenset[str]) -> bool:

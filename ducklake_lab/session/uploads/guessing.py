@@ -122,9 +122,9 @@ class _Guessing:
         notes = self._nearly(rest)
         result = []
         for name in self._columns:
-            known = counted.get(name) or first[name]
+            shape = counted.get(name) or first[name]
             one = guesses.get(name) or Guess("VARCHAR", note=notes.get(name, ""))
-            result.append(Guess(one.type, one.format, one.note, filled=known.filled > 0, gaps=known.gaps))
+            result.append(Guess(one.type, one.format, one.note, filled=shape.filled > 0, gaps=shape.gaps))
         return result
 
     def _each(self, relation: str, columns: Iterable[str]) -> str:
@@ -205,16 +205,16 @@ class _Guessing:
             guesses |= {name: Guess(kind, asked_for, f"{_KIND[kind]} as {asked_for}") for name, _ in fitting}
         tried: list[tuple[str, str]] = []
         for name in columns:
-            known = kinds[name]
-            if name in guesses or not known.filled:
+            shape = kinds[name]
+            if name in guesses or not shape.filled:
                 continue
-            if known.boolean:
+            if shape.boolean:
                 guesses[name] = Guess("BOOLEAN")
-            elif known.times and not known.number:
-                note = "dates, the year first" if asked_for and known.times[0] == "DATE" else ""
-                guesses[name] = Guess(known.times[0], note=note)
-            elif known.shaped == known.filled:
-                tried += [(name, form) for form in _formats(known.shapes)]
+            elif shape.times and not shape.number:
+                note = "dates, the year first" if asked_for and shape.times[0] == "DATE" else ""
+                guesses[name] = Guess(shape.times[0], note=note)
+            elif shape.shaped == shape.filled:
+                tried += [(name, form) for form in _formats(shape.shapes)]
         fitting = self._fitting(tried)
         for name in dict.fromkeys(name for name, _ in tried):
             forms = [form for at, form in fitting if at == name]

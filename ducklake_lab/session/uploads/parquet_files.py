@@ -170,8 +170,8 @@ def _common_nested(a: DataType, b: DataType) -> DataType | None:
             for name, kind in a.children
         ]
         children += [(name, kind) for name, kind in b.children if name.casefold() not in own]
-    known = tuple((name, kind) for name, kind in children if kind is not None)
-    return DataType(a.name, known) if len(known) == len(children) else None
+    typed = tuple((name, kind) for name, kind in children if kind is not None)
+    return DataType(a.name, typed) if len(typed) == len(children) else None
 
 
 def _alike(files: Sequence[File], *, exact: bool) -> list[list[File]]:

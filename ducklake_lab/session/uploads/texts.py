@@ -62,11 +62,11 @@ def text_of(name: str, path: str, form: Form, folder: Path, number: int) -> Text
         UsageError: the encoding does not exist, or no lines are left.
     """
     copied = form.encoding is not None and codecs.lookup(_encoding(form.encoding)).name != "utf-8"
-    place = path
+    target = path
     survey = _Survey()
     if copied:
-        place = str(folder / f"{number}.csv")
-        with open(place, "w", encoding="utf-8", newline="") as file:
+        target = str(folder / f"{number}.csv")
+        with open(target, "w", encoding="utf-8", newline="") as file:
             for part in _decoded(name, path, form.encoding or "utf-8"):
                 survey.add(part)
                 file.write(part)
@@ -76,14 +76,14 @@ def text_of(name: str, path: str, form: Form, folder: Path, number: int) -> Text
     survey.finish()
     blank = survey.blank
     if form.skip:
-        left_out = list(islice(lines_of(place), form.skip))
+        left_out = list(islice(lines_of(target), form.skip))
         if len(left_out) < form.skip or form.skip == survey.lines:
             raise UsageError(f"{name} has {survey.lines:,} lines; --skip {form.skip} leaves nothing of it.")
         blank -= sum(not line.strip("\r\n") for line in left_out)
         if form.quote and any(form.quote in line for line in left_out):
             # DuckDB would search for the end of a quoted value beyond the skipped lines
-            place = _without(place, left_out, folder / f"{number}-without.csv")
-    return Text(name, place, survey.lines, blank, frozenset(survey.ends))
+            target = _without(target, left_out, folder / f"{number}-without.csv")
+    return Text(name, target, survey.lines, blank, frozenset(survey.ends))
 
 
 def lines_of(path: str) -> Iterator[str]:

@@ -94,8 +94,8 @@ def upload(
         raise UsageError(f'"{mode}" is not a way to upload; use create, append or replace.')
     form = form_of(options)
     types: Mapping[str, str] = options.get("types") or {}
-    kept = TemporaryDirectory(prefix="ducklake-lab-")
-    files = files_of(source, Path(kept.name))
+    copies = TemporaryDirectory(prefix="ducklake-lab-")
+    files = files_of(source, Path(copies.name))
     reader = reader_of(source, files)
 
     def keywords() -> frozenset[str]:
@@ -107,13 +107,13 @@ def upload(
 
     words = keywords()
     named = files[0].name if len(files) == 1 else source
-    place = lakes.parse(table or quote_identifier(clean_name(stem(named), set(), words)))
-    target = place.find()
-    name = place.name
+    entry = lakes.parse(table or quote_identifier(clean_name(stem(named), set(), words)))
+    target = entry.find()
+    name = entry.name
     if target is not None and mode == "create":
         raise EntryExistsError(f"The table {name} exists; append to it (--append), or replace it (--replace).")
     if target is None and mode == "append":
-        names = [known for _, known in place.state.tables.names.values()]
+        names = [other for _, other in entry.state.tables.names.values()]
         raise BindError(f"There is no table {name} to append to.{did_you_mean(name, names)}")
     sheets: dict[str, Any] = {}
 
@@ -126,14 +126,14 @@ def upload(
 
     rows: Rows
     if reader == "read_csv":
-        rows = CsvRows(ask, files, form, Path(kept.name))
+        rows = CsvRows(ask, files, form, Path(copies.name))
     elif reader is None:
         excel = ExcelRows(files, form)
         sheets[SHEET] = excel.table
         excel.guess(ask)
         rows = excel
     elif reader == "read_json":
-        rows = JsonRows(ask, files, form, Path(kept.name))
+        rows = JsonRows(ask, files, form, Path(copies.name))
     else:
         rows = ParquetRows(ask, files, form, exact=not options.get("round"))
     is_clean = bool(options.get("clean_names"))
@@ -147,7 +147,7 @@ def upload(
     check(ask, rows, given, exact=not options.get("round"), appends=into is not None)
     sql = query(rows, columns)
     return Upload(
-        quoted_path(place.lake.alias, place.schema, place.name),
+        quoted_path(entry.lake.alias, entry.schema, entry.name),
         name,
         shown_source(source),
         sql,
@@ -156,7 +156,7 @@ def upload(
         execute,
         _rows(columns, ask(f"{sql} LIMIT {_EXAMPLES}")),
         _note(files, columns, into, rows, words, clean_names=is_clean),
-        kept,
+        copies,
     )
 
 
