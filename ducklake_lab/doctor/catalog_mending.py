@@ -10,6 +10,7 @@ from ducklake_lab.doctor.plan import (
     Plan,
     Record,
     distinct,
+    dropped,
     number,
     only,
     read,
@@ -28,11 +29,11 @@ def keep_one_snapshot(context: Context, row: Row) -> Plan:
     return Plan(replaced("ducklake_snapshot", records, [kept]))
 
 
-def _keep_equal(table: str, records: list[Record]) -> Plan:
+def _keep_equal(table: str, records: list[Record], table_id: int | None = None) -> Plan:
     kept = distinct(records)
     if len(kept) > 1:
         raise NoRepairError("the rows differ, and which is right is not known")
-    return Plan(replaced(table, records, kept))
+    return Plan(replaced(table, records, kept), table_id)
 
 
 def keep_one_change(context: Context, row: Row) -> Plan:
@@ -55,8 +56,7 @@ def add_changes(_: Context, row: Row) -> Plan:
 
 
 def drop_changes(context: Context, row: Row) -> Plan:
-    records = distinct(read(context, "ducklake_snapshot_changes", snapshot_id=row["id"]))
-    return Plan([Change("ducklake_snapshot_changes", record, None) for record in records])
+    return Plan(dropped(context, "ducklake_snapshot_changes", snapshot_id=row["id"]))
 
 
 def count_on(context: Context, _: Row) -> Plan:
@@ -111,8 +111,7 @@ def keep_first_version(context: Context, row: Row) -> Plan:
 
 
 def drop_versions(context: Context, row: Row) -> Plan:
-    records = distinct(read(context, "ducklake_schema_versions", table_id=row["id"]))
-    return Plan([Change("ducklake_schema_versions", record, None) for record in records])
+    return Plan(dropped(context, "ducklake_schema_versions", table_id=row["id"]))
 
 
 # Entries
@@ -154,11 +153,7 @@ def end_version(context: Context, row: Row) -> Plan:
 def keep_one_version(context: Context, row: Row) -> Plan:
     table, versions = _versions(context, row)
     same = [one for one in versions if one["begin_snapshot"] == row["first_one"]]
-    kept = distinct(same)
-    if len(kept) > 1:
-        raise NoRepairError("the rows differ, and which is right is not known")
-    plan = Plan(replaced(table, same, kept), table_of_hit(row))
-    return plan
+    return _keep_equal(table, same, table_of_hit(row))
 
 
 def end_partitioning(context: Context, row: Row) -> Plan:

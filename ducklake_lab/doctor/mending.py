@@ -14,6 +14,7 @@ from ducklake_lab.doctor.plan import (
     Record,
     Statement,
     distinct,
+    dropped,
     number,
     only,
     read,
@@ -81,10 +82,8 @@ def recount_data_file(context: Context, row: Row) -> Plan:
 
 
 def unschedule(context: Context, row: Row) -> Plan:
-    records = read(
-        context, "ducklake_files_scheduled_for_deletion", path=row["scheduled"], data_file_id=row["scheduled_id"]
-    )
-    return Plan([Change("ducklake_files_scheduled_for_deletion", record, None) for record in distinct(records)])
+    table = "ducklake_files_scheduled_for_deletion"
+    return Plan(dropped(context, table, path=row["scheduled"], data_file_id=row["scheduled_id"]))
 
 
 # Deletions
@@ -169,8 +168,7 @@ def join_table_stats(context: Context, row: Row) -> Plan:
 
 
 def drop_table_stats(context: Context, row: Row) -> Plan:
-    records = distinct(read(context, "ducklake_table_stats", table_id=row["id"]))
-    return Plan([Change("ducklake_table_stats", record, None) for record in records])
+    return Plan(dropped(context, "ducklake_table_stats", table_id=row["id"]))
 
 
 # Inlined rows
@@ -216,8 +214,7 @@ def drop_inlined_name(context: Context, row: Row) -> Plan:
     name = str(row["name"])
     if name in context.data_tables and context.rows(f"SELECT 1 FROM {quote_identifier(name)} LIMIT 1"):
         raise NoRepairError("it holds rows, and may be the only copy")
-    records = distinct(read(context, "ducklake_inlined_data_tables", table_id=row["id"], table_name=name))
-    return Plan([Change("ducklake_inlined_data_tables", record, None) for record in records])
+    return Plan(dropped(context, "ducklake_inlined_data_tables", table_id=row["id"], table_name=name))
 
 
 def name_once(context: Context, row: Row) -> Plan:

@@ -156,6 +156,11 @@ def replaced(table: str, old: Iterable[Record], new: Iterable[Record]) -> list[C
     return changes
 
 
+def dropped(context: Context, table: str, **where: object) -> list[Change]:
+    """Return the changes that drop the rows of a metadata table with some values; equal rows go at once."""
+    return [Change(table, record, None) for record in distinct(read(context, table, **where))]
+
+
 def apply(context: Context, plan: Plan, writes: Writes) -> None:
     """Hold the changes."""
     for change in plan.changes:
