@@ -203,16 +203,7 @@ class Finder:
         keys = InMemory(removed.query(f"SELECT DISTINCT {', '.join(names)} FROM rows WHERE {_present(names)}").arrow())
         if not keys.table.num_rows:
             return None
-        joined = " AND ".join(f"r.{name} = g.{name}" for name in names)
-        listed = ", ".join(f"g.{name}" for name in names)
-        still = self._asking.kept(
-            self._asking.rows(
-                f"SELECT DISTINCT {listed} FROM rows AS r JOIN gone AS g ON {joined}",
-                Read(present, names),
-                looks_up=True,
-                gone=keys,
-            )
-        )
+        still = self._shared(keys, Read(present, names))
         joined = " AND ".join(f"r.{name} = s.{name}" for name in names)
         listed = ", ".join(f"r.{name}" for name in names)
         sql = f"SELECT {listed} FROM rows AS r LEFT JOIN still AS s ON {joined} WHERE s.k0 IS NULL"
@@ -269,19 +260,15 @@ class Finder:
         """Returns those of the keys that other rows have; None where they have none."""
         if (not beside.files and beside.inlined is None) or (keys is not None and not keys.arrow().num_rows):
             return None
-        names = read.names
-        given: Rows | Read = keys if keys is not None else read
-        joined = " AND ".join(f"o.{name} = n.{name}" for name in names)
-        listed = ", ".join(f"n.{name}" for name in names)
-        existing = self._asking.kept(
-            self._asking.rows(
-                f"SELECT DISTINCT {listed} FROM rows AS o JOIN keys AS n ON {joined}",
-                Read(beside, names),
-                looks_up=keys is not None,
-                keys=given,
-            )
-        )
+        existing = self._shared(keys if keys is not None else read, Read(beside, read.names))
         return existing if existing.head(1).num_rows else None
+
+    def _shared(self, keys: Rows | Read, read: Read) -> Rows:
+        """Returns the distinct keys that rows of a read have, too; keys that are read already are looked up."""
+        joined = " AND ".join(f"r.{name} = k.{name}" for name in read.names)
+        listed = ", ".join(f"k.{name}" for name in read.names)
+        sql = f"SELECT DISTINCT {listed} FROM rows AS r JOIN keys AS k ON {joined}"
+        return self._asking.kept(self._asking.rows(sql, read, looks_up=isinstance(keys, Rows), keys=keys))
 
 
 def same_place(one: str, other: str) -> str:
