@@ -97,26 +97,26 @@ def _stats(context: Context, table_id: int) -> dict[int, dict[int, ColumnStats]]
 
 def _read(context: Context, file: DataFile, table: Table | None, stats: dict[int, ColumnStats]) -> FileFacts:
     path = context.place(file.table_id, file.path, file.path_is_relative)
-    facts = FileFacts(file, path)
+    file_facts = FileFacts(file, path)
     try:
-        facts.rows = footers.footer_of(context, path, file.encryption_key).rows
+        file_facts.rows = footers.footer_of(context, path, file.encryption_key).rows
         if table is None:
-            return facts
+            return file_facts
         rows = read_rows(plan_of(context, file, table))
     except (DuckLakeError, *footers._UNREADABLE) as error:
-        facts.error = str(error).strip().partition("\n")[0]
-        return facts
-    facts.row_ids = rows.column(ROW_ID).fill_null(-1).to_numpy().astype(np.int64)
+        file_facts.error = str(error).strip().partition("\n")[0]
+        return file_facts
+    file_facts.row_ids = rows.column(ROW_ID).fill_null(-1).to_numpy().astype(np.int64)
     snapshots = rows.column(SNAPSHOT_ID).fill_null(-1).to_numpy()
-    facts.newest = int(snapshots.max()) if len(snapshots) else None
-    facts.keys = other_keys(file, table, rows)
+    file_facts.newest = int(snapshots.max()) if len(snapshots) else None
+    file_facts.keys = other_keys(file, table, rows)
     for column in table.columns:
         column_stats = stats.get(column.column_id)
         if column_stats is not None and not column.children and column.type in _COMPARED:
             checked = _checked(column, column_stats, rows.column(column.name))
             if checked.outside or checked.nulls is not None:
-                facts.columns.append(checked)
-    return facts
+                file_facts.columns.append(checked)
+    return file_facts
 
 
 def _checked(column: Column, stats: ColumnStats, values: pa.ChunkedArray) -> ColumnFacts:

@@ -83,7 +83,7 @@ def error_text(evaluation: Evaluation, error: duckdb.Error) -> str:
     written = evaluation.written
     if len(written) != len(evaluation.arguments) or not all(written) or "SELECT" in evaluation.sql:
         return text
-    expression = _ARGUMENT.sub(lambda argument: written[int(argument[2])], evaluation.sql)
+    expression = _ARGUMENT.sub(lambda match: written[int(match[2])], evaluation.sql)
     shown = printed(expression) or expression
     return f"{shown if len(shown) <= _WIDTH else shown[: _WIDTH - 1] + '…'}: {text}"
 

@@ -144,19 +144,23 @@ class FileBrowser(Mounted):
         name = str(content["column"])
         stats_of_files = self.files.of_column(name)
         nulls, total = counted(stats_of_files, self.files.types[name])
-        ranges = self._ranges(name)
+        intervals = self._ranges(name)
         message: dict[str, object] = {
             "column": name,
             "nulls": nulls / total if total else None,
             "nan": any(stats.contains_nan for stats in stats_of_files),
             "files": len(self.files),
         }
-        if ranges is None:
+        if intervals is None:
             return message, [pack({"low": ("float", []), "high": ("float", [])})]
-        spans = sorted(ranges.spans)
+        spans = sorted(intervals.spans)
         step = max(1, len(spans) / INTERVALS)
         drawn = [spans[int(at * step)] for at in range(min(len(spans), INTERVALS))]
-        message |= {"low": visible(clip(ranges.low, 60)), "high": visible(clip(ranges.high, 60)), "depth": ranges.depth}
+        message |= {
+            "low": visible(clip(intervals.low, 60)),
+            "high": visible(clip(intervals.high, 60)),
+            "depth": intervals.depth,
+        }
         return message, [
             pack({"low": ("float", [low for low, _ in drawn]), "high": ("float", [high for _, high in drawn])})
         ]

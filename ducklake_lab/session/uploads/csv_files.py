@@ -152,8 +152,8 @@ class CsvFiles:
         """Returns whether the first line has names: its values do not fit the later types, or all lines are text."""
         values = [value if value not in ("", *self._form.nulls) else None for value in first.first]
         own = self._families(values)
-        typed = [at for at, guess in enumerate(rest) if guess.filled and guess.family != "VARCHAR"]
-        if not any(guess.filled for guess in rest):
+        typed = [at for at, column in enumerate(rest) if column.filled and column.family != "VARCHAR"]
+        if not any(column.filled for column in rest):
             return all(family == "VARCHAR" for family in own if family is not None) and any(values)
         if not typed:
             return any(value is not None for value in values)

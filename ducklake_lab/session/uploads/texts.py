@@ -124,7 +124,7 @@ class _Survey:
             return
         if "\r" in part:
             both, single = part.count("\r\n"), part.count("\r")
-            self.ends |= {end for end, count in (("\r\n", both), ("\r", single - both)) if count}
+            self.ends |= {end for end, occurrences in (("\r\n", both), ("\r", single - both)) if occurrences}
             if part.count("\n") > both:
                 self.ends.add("\n")
             part = part.replace("\r\n", "\n").replace("\r", "\n")
