@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from ducklake_lab.diff.model import KINDS, DiffSummary
 from ducklake_lab.duckdb.casting import cast_columns, differs_sql
+from ducklake_lab.engine.changes import numbered
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.entries import Column
-from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.model.types import FLOATS, INTEGERS, DataType
 
 #: A sample takes some of this many parts.
@@ -44,9 +44,8 @@ class RowCounts:
 
 def side(rows: Rows, columns: Sequence[Column]) -> Rows:
     """One side, of rows with the columns and then the virtual ones."""
-    names = [f"c{i}" for i in range(len(columns))]
-    named = rows.first(len(names) + len(VIRTUAL_COLUMNS), [*names, "file_id", "place", "rid", "snapshot_id"])
-    return named.query(f"SELECT {', '.join(['rid', *names])} FROM rows")
+    listed = ", ".join(["rid", *(f"c{i}" for i in range(len(columns)))])
+    return numbered(rows, len(columns)).query(f"SELECT {listed} FROM rows")
 
 
 def check_unique(rows: Rows, places: Sequence[int], key: Sequence[str], state: str) -> None:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ducklake_lab.duckdb.casting import differs_sql
 from ducklake_lab.duckdb.handing import python_rows, texts_to_show
+from ducklake_lab.engine.changes import numbered
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.errors import ConstraintError
 from ducklake_lab.merging.conflicts import Conflict, Reason, TableRules, Words
@@ -45,9 +46,11 @@ class Places:
 
 def side(rows: Rows, count: int) -> Rows:
     """Rows of one version under the names that the queries use: rid, file_id, place, c0, c1, …"""
-    names = [f"c{i}" for i in range(count)]
-    named = rows.first(count + len(VIRTUAL_COLUMNS), [*names, "file_id", "place", "rid", "snapshot_id"])
-    return named.query(f"SELECT {', '.join(['rid', 'file_id', 'place', *names])} FROM rows")
+    return numbered(rows, count).query(f"SELECT {_listed(count)} FROM rows")
+
+
+def _listed(count: int) -> str:
+    return ", ".join(["rid", "file_id", "place", *(f"c{i}" for i in range(count))])
 
 
 def with_returned(theirs: Rows, moved: Rows, deleted: Rows, count: int) -> Rows:
@@ -59,10 +62,8 @@ def with_returned(theirs: Rows, moved: Rows, deleted: Rows, count: int) -> Rows:
         deleted: all rows that were deleted up to the version, with the snapshots that did.
         count: of the columns.
     """
-    names = [f"c{i}" for i in range(count)]
-    listed = ", ".join(["rid", "file_id", "place", *names])
-    named = deleted.first(count + len(VIRTUAL_COLUMNS), [*names, "file_id", "place", "rid", "snapshot_id"])
-    last = named.query(
+    listed = _listed(count)
+    last = numbered(deleted, count).query(
         f"SELECT {listed} FROM (SELECT *, row_number() OVER (PARTITION BY rid ORDER BY snapshot_id DESC) AS n FROM rows "
         "WHERE rid IN (SELECT rid FROM moved) AND rid NOT IN (SELECT rid FROM theirs)) WHERE n = 1",
         moved=moved,
