@@ -55,8 +55,8 @@ class RealPaths:
         folder, name = os.path.split(path.removeprefix("file://"))
         if folder not in self._folders:
             self._folders[folder] = os.path.realpath(folder)
-        found = os.path.join(self._folders[folder], name) if name else self._folders[folder]
-        return real_path(path) if name in (".", "..") or os.path.islink(found) else found
+        joined = os.path.join(self._folders[folder], name) if name else self._folders[folder]
+        return real_path(path) if name in (".", "..") or os.path.islink(joined) else joined
 
 
 def is_below(path: str, folder: str, real: Callable[[str], str] = real_path) -> bool:

@@ -76,15 +76,17 @@ def _reason(error: BaseException) -> str:
     errno = getattr(error, "errno", None)
     if errno:
         return os.strerror(errno)
-    found = _GOOGLE.search(str(error))
-    if found is not None:
-        return f"the object store fails with {found['code']}: {' '.join(found['text'].split())[:_WIDTH].rstrip('.')}"
-    found = _AWS.search(str(error))
-    if found is None:
+    failure = _GOOGLE.search(str(error))
+    if failure is not None:
+        return (
+            f"the object store fails with {failure['code']}: {' '.join(failure['text'].split())[:_WIDTH].rstrip('.')}"
+        )
+    failure = _AWS.search(str(error))
+    if failure is None:
         return _first_line(error).rstrip(".")[:_WIDTH]
-    status = found["status"] or found["later"]
-    said = found["text"].splitlines()[0].strip().rstrip(".")[:_WIDTH] if found["text"] else "no reason is given"
-    return f"the object store fails {found['operation']} with {found['code']}{f' ({status})' if status else ''}: {said}"
+    status = failure["status"] or failure["later"]
+    said = failure["text"].splitlines()[0].strip().rstrip(".")[:_WIDTH] if failure["text"] else "no reason is given"
+    return f"the object store fails {failure['operation']} with {failure['code']}{f' ({status})' if status else ''}: {said}"
 
 
 @lru_cache(maxsize=32)

@@ -50,7 +50,7 @@ class S3Access:
 
     def arrow_options(self) -> dict[str, Any]:
         """The arguments of pyarrow's S3FileSystem."""
-        found: dict[str, object] = {
+        options: dict[str, object] = {
             "access_key": self.key_id,
             "secret_key": self.secret,
             "session_token": self.session_token,
@@ -58,14 +58,14 @@ class S3Access:
             "force_virtual_addressing": self.by_host,
         }
         if self.endpoint is not None:
-            place = urlsplit(self.endpoint)
-            found |= {"endpoint_override": place.netloc, "scheme": place.scheme}
-        return {key: value for key, value in found.items() if value is not None}
+            address = urlsplit(self.endpoint)
+            options |= {"endpoint_override": address.netloc, "scheme": address.scheme}
+        return {key: value for key, value in options.items() if value is not None}
 
     def hadoop_options(self, bucket: str) -> dict[str, str]:
         """Settings of Hadoop's S3A for a bucket."""
         provider = "TemporaryAWSCredentialsProvider" if self.session_token else "SimpleAWSCredentialsProvider"
-        found = {
+        options = {
             "access.key": self.key_id,
             "secret.key": self.secret,
             "session.token": self.session_token,
@@ -75,7 +75,7 @@ class S3Access:
             "path.style.access": "true" if self.endpoint and not self.by_host else None,
             "connection.ssl.enabled": "false" if self.endpoint and self.endpoint.startswith("http:") else None,
         }
-        return {f"fs.s3a.bucket.{bucket}.{key}": value for key, value in found.items() if value is not None}
+        return {f"fs.s3a.bucket.{bucket}.{key}": value for key, value in options.items() if value is not None}
 
 
 def access_of(options: Mapping[str, object]) -> S3Access:
@@ -110,11 +110,11 @@ def _endpoint() -> str | None:
 
 
 def _profile(name: str) -> tuple[str | None, str | None, str | None]:
-    place = os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or Path.home() / ".aws" / "credentials"
+    path = os.environ.get("AWS_SHARED_CREDENTIALS_FILE") or Path.home() / ".aws" / "credentials"
     parser = configparser.RawConfigParser()
-    parser.read(place)
+    parser.read(path)
     if not parser.has_section(name):
-        raise UsageError(f'There is no profile "{name}" in {place}; add it, or name another.')
+        raise UsageError(f'There is no profile "{name}" in {path}; add it, or name another.')
     section = parser[name]
     return tuple(section.get(f"aws_{key}") for key in ("access_key_id", "secret_access_key", "session_token"))  # type: ignore[return-value]
 
@@ -135,9 +135,9 @@ def revoke(owner: str, name: str | None = None) -> None:
 def granted() -> tuple[S3Access, ...]:
     """Return all grants, and this machine's endpoint if it has one, for another process."""
     with _lock:
-        found = tuple(_granted.values())
+        grants = tuple(_granted.values())
     own = _of_the_machine()
-    return found if own.endpoint is None or any(access.scope == _ANYWHERE for access in found) else (own, *found)
+    return grants if own.endpoint is None or any(access.scope == _ANYWHERE for access in grants) else (own, *grants)
 
 
 def adopt(accesses: Iterable[S3Access]) -> None:
@@ -149,9 +149,9 @@ def adopt(accesses: Iterable[S3Access]) -> None:
 def access_to(url: str) -> S3Access:
     """Return the access to an `s3://` URL: the grant of the longest scope that it begins with, else the machine's."""
     with _lock:
-        found = [access for access in _granted.values() if url.startswith(access.scope)]
-    if found:
-        return max(found, key=lambda access: len(access.scope))
+        grants = [access for access in _granted.values() if url.startswith(access.scope)]
+    if grants:
+        return max(grants, key=lambda access: len(access.scope))
     return _of_the_machine()
 
 
@@ -171,8 +171,8 @@ def keys_of(access: S3Access) -> Keys | None:
     """
     key_id, secret, token = access.key_id, access.secret, access.session_token
     if key_id is None:
-        found = [os.environ.get(f"AWS_{key}") for key in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")]
-        key_id, secret, token = found
+        keys = [os.environ.get(f"AWS_{key}") for key in ("ACCESS_KEY_ID", "SECRET_ACCESS_KEY", "SESSION_TOKEN")]
+        key_id, secret, token = keys
     if not key_id:
         try:
             key_id, secret, token = _profile(os.environ.get("AWS_PROFILE") or "default")

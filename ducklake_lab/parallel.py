@@ -61,7 +61,7 @@ def in_parallel(items: Iterable[Item], function: Callable[[Item], Found]) -> lis
     items = list(items)
     if len(items) < 2 or _pool.is_mine:
         return [function(item) for item in items]
-    found: dict[int, Found] = {}
+    results: dict[int, Found] = {}
     waiting = enumerate(items)
     lock, done = threading.Lock(), threading.Event()
     helpers: list[Future[None]] = []
@@ -69,17 +69,17 @@ def in_parallel(items: Iterable[Item], function: Callable[[Item], Found]) -> lis
     def work() -> None:
         try:
             for at, item in waiting:
-                found[at] = function(item)
+                results[at] = function(item)
         finally:
             deque(waiting, maxlen=0)
 
     def watch() -> None:
         seen = 0
-        while not done.wait(_LOOK) and len(found) - seen >= _QUICK:
-            seen = len(found)
+        while not done.wait(_LOOK) and len(results) - seen >= _QUICK:
+            seen = len(results)
         with lock:
             if not done.is_set():
-                helpers.extend(_pool.submit(work) for _ in range(min(_THREADS, len(items) - len(found)) - 1))
+                helpers.extend(_pool.submit(work) for _ in range(min(_THREADS, len(items) - len(results)) - 1))
 
     _pool.submit(watch)
     try:
@@ -90,4 +90,4 @@ def in_parallel(items: Iterable[Item], function: Callable[[Item], Found]) -> lis
         wait(helpers)
     for helper in helpers:
         helper.result()
-    return [found[at] for at in range(len(items))]
+    return [results[at] for at in range(len(items))]

@@ -110,8 +110,8 @@ def hide(text: str) -> str:
 
 def secrets_of(text: str) -> list[str]:
     """The secrets in a text, the longest first."""
-    found = {text[start:stop].strip("'\"$") for start, stop in _spans(text)}
-    return sorted(found - {"", HIDDEN}, key=len, reverse=True)
+    texts = {text[start:stop].strip("'\"$") for start, stop in _spans(text)}
+    return sorted(texts - {"", HIDDEN}, key=len, reverse=True)
 
 
 def _hidden(secret: str) -> str:
@@ -138,32 +138,32 @@ def _spans(text: str) -> list[tuple[int, int]]:
 def _found(text: str) -> Iterator[tuple[int, int]]:
     folded = text.casefold()
     for form in [*_FORMS, *(_NAMED if any(sign in folded for sign in _SIGNS) else ())]:
-        for found in form.finditer(text):
-            yield found.span(form.groups)
-    for found in _TOKENS.finditer(text):
-        yield found.span()
-    for found in _QUOTED.finditer(text):
-        place = found.lastindex or 1
-        yield from _members(found[place] or "", found.start(place))
+        for match in form.finditer(text):
+            yield match.span(form.groups)
+    for match in _TOKENS.finditer(text):
+        yield match.span()
+    for match in _QUOTED.finditer(text):
+        place = match.lastindex or 1
+        yield from _members(match[place] or "", match.start(place))
     yield from _members(text, 0)
-    ids = [*(found.span() for found in _UUID.finditer(text)), *_identifiers(text)]
+    ids = [*(match.span() for match in _UUID.finditer(text)), *_identifiers(text)]
     for pattern, is_random in ((_UNBROKEN, _is_random), (_RUN, _is_encoded)):
-        for found in pattern.finditer(text):
-            if is_random(found[0]) and not any(start < found.end() and found.start() < stop for start, stop in ids):
-                yield found.span()
+        for match in pattern.finditer(text):
+            if is_random(match[0]) and not any(start < match.end() and match.start() < stop for start, stop in ids):
+                yield match.span()
 
 
 def _identifiers(text: str) -> Iterator[tuple[int, int]]:
     """The places of digests and identifiers that stand where no secret does."""
-    for found in (*_HEX.finditer(text), *_IDS.finditer(text)):
-        before = text[max(found.start() - 60, 0) : found.start()]
+    for match in (*_HEX.finditer(text), *_IDS.finditer(text)):
+        before = text[max(match.start() - 60, 0) : match.start()]
         if _POSITION.search(before):
             continue
-        known = _DIGESTS.get(len(found[0])) if found.re is _HEX else True
+        known = _DIGESTS.get(len(match[0])) if match.re is _HEX else True
         if known or (
-            known is not None and (before.endswith("/") or _OF_A_FILE.match(text, found.end()) or _PROSE.search(before))
+            known is not None and (before.endswith("/") or _OF_A_FILE.match(text, match.end()) or _PROSE.search(before))
         ):
-            yield found.span()
+            yield match.span()
 
 
 def _members(text: str, at: int) -> Iterator[tuple[int, int]]:
@@ -171,11 +171,11 @@ def _members(text: str, at: int) -> Iterator[tuple[int, int]]:
     for whole, member in ((_LISTED, _MEMBER), (_SPACED, _BLANK_MEMBER)):
         if "=" in text and len(text) <= _LONGEST_LIST and whole.fullmatch(text) is not None:
             start = re.match(r"(?:[\w+]+:)*", text)
-            for found in re.compile(rf"({member})(?=[;\s]|$)", re.DOTALL).finditer(text, start.end() if start else 0):
-                name, _, value = found[1].partition("=")
+            for match in re.compile(rf"({member})(?=[;\s]|$)", re.DOTALL).finditer(text, start.end() if start else 0):
+                name, _, value = match[1].partition("=")
                 if re.sub(r"[\s_-]", "", name).casefold() not in _HARMLESS and not value.strip().startswith("${"):
-                    place = found.start() + len(name) + 1
-                    yield at + place, at + found.end()
+                    place = match.start() + len(name) + 1
+                    yield at + place, at + match.end()
 
 
 def _is_random(text: str) -> bool:

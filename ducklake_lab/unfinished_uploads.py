@@ -95,8 +95,10 @@ def _s3_object(path: str) -> S3Object | None:
 def _uploads_of(answer: bytes, key: str) -> list[str]:
     """Return the ids of the uploads of exactly a key in S3's list of uploads."""
     listed = ElementTree.fromstring(answer) if answer else ()
-    found = [{part.tag.rpartition("}")[2]: part.text or "" for part in entry} for entry in listed]
-    return [upload["UploadId"] for upload in found if unquote(upload.get("Key", "")) == key and upload.get("UploadId")]
+    entries = [{part.tag.rpartition("}")[2]: part.text or "" for part in entry} for entry in listed]
+    return [
+        upload["UploadId"] for upload in entries if unquote(upload.get("Key", "")) == key and upload.get("UploadId")
+    ]
 
 
 def signed(

@@ -132,8 +132,8 @@ class Door:
         known = self._known(session)
         name = _quoted(table)
         text = reading(f"DESCRIBE {name}", known)
-        found = session.sql(text, at=known.state.snapshot.snapshot_id)
-        rows = [dict(zip(found.columns, map(_text, row), strict=True)) for row in found.fetchall()]
+        described = session.sql(text, at=known.state.snapshot.snapshot_id)
+        rows = [dict(zip(described.columns, map(_text, row), strict=True)) for row in described.fetchall()]
         return self._fitting({"table": table, "columns": rows}, "columns")
 
     @_in_turn
@@ -150,8 +150,8 @@ class Door:
         text = reading(sql, known)
         most = max(0, min(limit if limit is not None else self.limits.rows, self.limits.rows))
         if text.split(None, 1)[0].upper() in ("SHOW", "DESCRIBE"):
-            found = session.sql(text, at=snapshot)
-            names, types, rows = list(found.columns), [str(one) for one in found.types], found.fetchall()
+            listed = session.sql(text, at=snapshot)
+            names, types, rows = list(listed.columns), [str(one) for one in listed.types], listed.fetchall()
         else:
             described = session.sql(f"DESCRIBE {text}", at=snapshot).fetchall()
             names, types = [str(row[0]) for row in described], [str(row[1]) for row in described]
@@ -166,7 +166,9 @@ class Door:
         session = self._reading
         if table is not None and not self._known(session).entries(_parts(table)):
             raise EntryNotFoundError(f"The lake has no table {table[:80]!r}.")
-        found = session.snapshots(".".join(map(quote_identifier, _parts(table))) if table else None, last=max(1, last))
+        history = session.snapshots(
+            ".".join(map(quote_identifier, _parts(table))) if table else None, last=max(1, last)
+        )
         snapshots = [
             {
                 "snapshot_id": one.info.snapshot_id,
@@ -175,7 +177,7 @@ class Door:
                 "message": one.info.commit_message,
                 "changes": one.info.changes_made,
             }
-            for one in found
+            for one in history
         ]
         return self._fitting({"branch": self.branch, "snapshots": snapshots}, "snapshots")
 
@@ -194,8 +196,8 @@ class Door:
         if self._branch is None:
             self._branch = self._made()
             text = changing(sql, self._known(self._branch))
-        found = self._branch.sql(text, message=cut(message, 1000) if message else None)
-        rows = found.fetchall()
+        result = self._branch.sql(text, message=cut(message, 1000) if message else None)
+        rows = result.fetchall()
         count = rows[0][0] if len(rows) == 1 and len(rows[0]) == 1 and type(rows[0][0]) is int else None
         snapshot = self._branch.current_snapshot().snapshot_id
         return {"branch": self.branch, "snapshot_id": snapshot, "changed_rows": count}

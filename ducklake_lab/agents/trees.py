@@ -80,12 +80,12 @@ class Known:
         """Return the tables and views that a name may mean; empty if none."""
         if not all(map(is_plain_name, parts)) or any(_RESERVED.match(part) for part in parts[:-1]):
             return []
-        found: list[Table | View] = []
+        named: list[Table | View] = []
         for schema, name in self.places(parts):
             if self.state.find_schema(schema) is not None:
                 entries = (self.state.find_table(schema, name), self.state.find_view(schema, name))
-                found += [one for one in entries if one is not None]
-        return found
+                named += [one for one in entries if one is not None]
+        return named
 
     def macros(self, parts: Sequence[str]) -> list[Macro]:
         """Return the macros of the lake that a call may mean; for a plain name those of any schema."""
@@ -144,14 +144,14 @@ def check_references(text: str, known: Known, tables: set[tuple[str, ...]] | Non
     Args:
         tables: those that DuckDB's parser found, which must be the same.
     """
-    found = {
+    references = {
         _folded(one.name.schema is not None, (one.name.catalog, one.name.schema, one.name.name))
         for one in find_references(text, split(text)[0])
         if one.arguments is None
     }
-    for parts in found:
+    for parts in references:
         _check_entry(parts, known)
-    if tables is not None and found != tables:
+    if tables is not None and references != tables:
         raise refused("it is not certain which tables it names; name each by its name alone, and queries otherwise")
 
 

@@ -78,11 +78,11 @@ def plain_text(text: str) -> str:
     body = text.strip(" \t\r\n")
     body = body[:-1] if body.endswith(";") else body
     while at < len(body):
-        found = _PIECES.match(body, at)
-        if found is None:
+        piece = _PIECES.match(body, at)
+        if piece is None:
             raise refused(_why(body[at]))
-        parts.append(" " if found.lastgroup == "space" and found[0][0] in "-/" else found[0])
-        at = found.end()
+        parts.append(" " if piece.lastgroup == "space" and piece[0][0] in "-/" else piece[0])
+        at = piece.end()
     return "".join(parts).strip(" \t\r\n")
 
 
@@ -104,10 +104,10 @@ def read_words(text: str) -> list[Word]:
     opened: list[str] = []
     at = 0
     while at < len(text):
-        found = _PIECES.match(text, at)
-        if found is None or found.lastgroup is None:
+        match = _PIECES.match(text, at)
+        if match is None or match.lastgroup is None:
             raise refused("it is spelled in a way that is not understood")
-        kind, piece = found.lastgroup, found[0]
+        kind, piece = match.lastgroup, match[0]
         if kind == "text" and _PREFIXES.search(text[max(0, at - 3) : at]):
             raise refused("texts with a prefix such as E'…' are not allowed")
         if kind == "sign" and piece in _OPEN:
@@ -119,7 +119,7 @@ def read_words(text: str) -> list[Word]:
         if kind != "space":
             is_opening = kind == "sign" and piece in _OPEN
             words.append(Word(kind, piece, at, len(opened) - is_opening))
-        at = found.end()
+        at = match.end()
     if opened:
         raise refused("its parentheses do not match")
     _check_same(text, words)
@@ -146,8 +146,8 @@ class Reader:
         self.index = 0
 
     def is_at(self, *words: str) -> bool:
-        found = [word.upper for word in self.words[self.index : self.index + len(words)]]
-        return found == list(words)
+        following = [word.upper for word in self.words[self.index : self.index + len(words)]]
+        return following == list(words)
 
     def take(self, *words: str) -> bool:
         """Step over these words if they are next; return whether it did."""

@@ -51,8 +51,8 @@ def tag_of(connection: sa.Connection, snapshot_id: int, table_id: int, key: str)
     query = sa.select(c.value, c.begin_snapshot).where(
         visible(t.tag, snapshot_id), c.object_id == table_id, c.key == key, c.value.is_not(None)
     )
-    found = connection.execute(query).first()
-    return (found[0], found[1]) if found is not None else None
+    tag = connection.execute(query).first()
+    return (tag[0], tag[1]) if tag is not None else None
 
 
 def table_tags(connection: sa.Connection, snapshot_id: int, prefix: str) -> dict[tuple[int, str], str]:
@@ -77,24 +77,24 @@ def column_comments(connection: sa.Connection, snapshot_id: int) -> dict[tuple[i
 def view_column_comments(connection: sa.Connection, snapshot_id: int) -> dict[int, dict[str, str | None]]:
     """The comments of views' columns, by view id and the column's name in the view's query."""
     v = t.view_column_tag
-    found: dict[int, dict[str, str | None]] = defaultdict(dict)
+    comments: dict[int, dict[str, str | None]] = defaultdict(dict)
     if versions.has(connection, v):
         query = sa.select(v.c.view_id, v.c.column_name, v.c.value).where(visible(v, snapshot_id), v.c.key == "comment")
         for view_id, name, value in connection.execute(query):
-            found[view_id][name] = value
-    return dict(found)
+            comments[view_id][name] = value
+    return dict(comments)
 
 
 def partitions(connection: sa.Connection, snapshot_id: int) -> dict[int, PartitionSpec]:
     """The partition keys of tables, by table id."""
-    found = _partitions(connection, visible(t.partition_info, snapshot_id))
-    return {table_id: spec for (table_id, _), spec in found.items()}
+    specs = _partitions(connection, visible(t.partition_info, snapshot_id))
+    return {table_id: spec for (table_id, _), spec in specs.items()}
 
 
 def partition_specs(connection: sa.Connection, table_id: int) -> dict[int, PartitionSpec]:
     """All partition keys that a table ever had, by partition id."""
-    found = _partitions(connection, t.partition_info.c.table_id == table_id)
-    return {partition_id: spec for (_, partition_id), spec in found.items()}
+    specs = _partitions(connection, t.partition_info.c.table_id == table_id)
+    return {partition_id: spec for (_, partition_id), spec in specs.items()}
 
 
 def _partitions(connection: sa.Connection, condition: sa.ColumnElement[bool]) -> dict[tuple[int, int], PartitionSpec]:
@@ -109,7 +109,7 @@ def _partitions(connection: sa.Connection, condition: sa.ColumnElement[bool]) ->
     fields: dict[tuple[int, int], list[PartitionField]] = defaultdict(list)
     for table_id, partition_id, column_id, transform in connection.execute(query):
         fields[table_id, partition_id].append(PartitionField(column_id, transform))
-    return {place: PartitionSpec(place[1], tuple(keys)) for place, keys in fields.items()}
+    return {key: PartitionSpec(key[1], tuple(keys)) for key, keys in fields.items()}
 
 
 def sorts(connection: sa.Connection, snapshot_id: int) -> dict[int, SortSpec]:
@@ -126,7 +126,7 @@ def sorts(connection: sa.Connection, snapshot_id: int) -> dict[int, SortSpec]:
     keys: dict[tuple[int, int], list[SortKey]] = defaultdict(list)
     for table_id, sort_id, expression, direction, null_order, dialect in connection.execute(query):
         keys[table_id, sort_id].append(SortKey(expression, direction, null_order.replace("_", " "), dialect))
-    return {table: SortSpec(sort, tuple(found)) for (table, sort), found in keys.items()}
+    return {table: SortSpec(sort, tuple(sort_keys)) for (table, sort), sort_keys in keys.items()}
 
 
 def macros(connection: sa.Connection, snapshot_id: int) -> dict[int, Macro]:

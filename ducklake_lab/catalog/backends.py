@@ -55,13 +55,13 @@ class UtcTimestamp(TypeDecorator[datetime]):
             return value.astimezone(UTC) if value.tzinfo is not None else value.replace(tzinfo=UTC)
         text = str(value)
         try:
-            found = datetime.fromisoformat(text + ":00" if text[-3:-2] in ("+", "-") else text)
+            moment = datetime.fromisoformat(text + ":00" if text[-3:-2] in ("+", "-") else text)
         except ValueError:
             raise CatalogError(
                 f"The catalog is damaged: {text[:40]!r} is not a time; restore it from a backup."
             ) from None
         # some clients write UTC and leave the offset out
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 class Uuid(TypeDecorator[str]):

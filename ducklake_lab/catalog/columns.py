@@ -67,10 +67,10 @@ def read_column_lives(connection: sa.Connection, table_id: int, at: int) -> dict
     query = query.where(c.table_id == table_id, c.begin_snapshot <= at)
     lives: defaultdict[int, list[ColumnLife]] = defaultdict(list)
     for column_id, begin, end in connection.execute(query.order_by(c.begin_snapshot)):
-        found, last = lives[column_id], at if end is None else min(end - 1, at)
-        if found and found[-1].last == begin - 1:
-            begin = found.pop().first
-        found.append(ColumnLife(begin, last))
+        own, last = lives[column_id], at if end is None else min(end - 1, at)
+        if own and own[-1].last == begin - 1:
+            begin = own.pop().first
+        own.append(ColumnLife(begin, last))
     return dict(lives)
 
 

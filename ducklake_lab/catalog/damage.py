@@ -67,9 +67,9 @@ def _holds(connection: sa.Connection, column: sa.ColumnElement[object], conditio
 def _runs(connection: sa.Connection, query: sa.Select[Any], *, rows: bool = False) -> bool:
     """Returns whether a query runs; with `rows`, whether it also finds a row."""
     try:
-        found = connection.execute(query).first()
+        row = connection.execute(query).first()
     except (sa.exc.SQLAlchemyError, duckdb.Error):
         with suppress(sa.exc.SQLAlchemyError, duckdb.Error):
             connection.rollback()
         return False
-    return found is not None or not rows
+    return row is not None or not rows

@@ -56,7 +56,7 @@ def mark_of(path: Path) -> FileMark:
 
 def _known(path: str) -> tuple[int, ...] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

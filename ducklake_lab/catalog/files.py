@@ -213,15 +213,15 @@ def visible_delete_files(
     Args:
         file_ids: data files whose delete files are needed, others may be missing; None for all.
     """
-    found: dict[int, list[DeleteFile]] = defaultdict(list)
+    files_by_id: dict[int, list[DeleteFile]] = defaultdict(list)
     condition = visible(t.delete_file, snapshot_id)
     if file_ids is not None:
         condition = sa.and_(condition, among(t.delete_file.c.data_file_id, file_ids))
     for file in read_delete_files(connection, table_id, condition):
-        found[file.data_file_id].append(file)
-    for files in found.values():
+        files_by_id[file.data_file_id].append(file)
+    for files in files_by_id.values():
         files.sort(key=lambda file: file.delete_file_id)
-    return dict(found)
+    return dict(files_by_id)
 
 
 @without_collecting()
@@ -261,11 +261,11 @@ def read_column_stats(
         query = query.where(s.c.column_id.in_(sorted(column_ids)))
     if file_ids is not None:
         query = query.where(one_of(connection, s.c.data_file_id, file_ids))
-    found: dict[int, dict[int, ColumnStats]] = defaultdict(dict)
+    statistics: dict[int, dict[int, ColumnStats]] = defaultdict(dict)
     # tens of thousands of rows for a table of many files: fetched at once, and taken by place
     for file_id, *stats, low, high in connection.execute(query).all():
-        found[file_id][stats[0]] = ColumnStats(*(*stats, (), low, high))
-    return dict(found)
+        statistics[file_id][stats[0]] = ColumnStats(*(*stats, (), low, high))
+    return dict(statistics)
 
 
 def has_stats_before(connection: sa.Connection, table_id: int, column_id: int, at: int) -> bool:
@@ -297,24 +297,23 @@ def table_folders(connection: sa.Connection, data_path: str, table_ids: Collecti
 def read_table_stats(connection: sa.Connection, table_ids: Collection[int] | None = None) -> dict[int, TableStats]:
     """Table statistics by table id; all tables' for None."""
     if table_ids is None:
-        found = connection.execute(_TABLE_STATS)
+        rows = connection.execute(_TABLE_STATS)
     else:
-        found = connection.execute(_TABLE_STATS_OF, {"ids": sorted(table_ids)})
+        rows = connection.execute(_TABLE_STATS_OF, {"ids": sorted(table_ids)})
     return {
-        table_id: TableStats(records or 0, next_row_id or 0, size or 0)
-        for table_id, records, next_row_id, size in found
+        table_id: TableStats(records or 0, next_row_id or 0, size or 0) for table_id, records, next_row_id, size in rows
     }
 
 
 def file_sizes(connection: sa.Connection, snapshot_id: int) -> dict[int, tuple[int, int, int, int]]:
     """Per table: data files and their bytes, delete files and their bytes, as of a snapshot."""
-    found: dict[int, list[int]] = {}
-    for place, table in ((0, t.data_file), (2, t.delete_file)):
+    sizes: dict[int, list[int]] = {}
+    for start, table in ((0, t.data_file), (2, t.delete_file)):
         query = (
             sa.select(table.c.table_id, sa.func.count(), sa.func.sum(table.c.file_size_bytes))
             .where(visible(table, snapshot_id))
             .group_by(table.c.table_id)
         )
         for table_id, count, size in connection.execute(query):
-            found.setdefault(table_id, [0, 0, 0, 0])[place : place + 2] = [count, int(size or 0)]
-    return {table_id: (row[0], row[1], row[2], row[3]) for table_id, row in found.items()}
+            sizes.setdefault(table_id, [0, 0, 0, 0])[start : start + 2] = [count, int(size or 0)]
+    return {table_id: (row[0], row[1], row[2], row[3]) for table_id, row in sizes.items()}

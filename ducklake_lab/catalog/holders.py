@@ -38,15 +38,15 @@ def of_server(connection: sa.Connection) -> str:
     """
     query, end = _QUERIES[connection.dialect.name]
     try:
-        found = connection.exec_driver_sql(query).first()
+        client = connection.exec_driver_sql(query).first()
     except sa.exc.DBAPIError:  # this user may not see other users' clients
-        found = None
-    if found is None:
+        client = None
+    if client is None:
         return "another client, which has not finished its commit; wait for it"
-    number, user, program, host, state, began = found
-    known = ", ".join(text for text in (f"user {user}", program, f"at {host}" if host else "", state) if text)
+    number, user, program, host, state, began = client
+    described = ", ".join(text for text in (f"user {user}", program, f"at {host}" if host else "", state) if text)
     since = f" since {began:%Y-%m-%d %H:%M:%S} UTC" if began is not None else ""
-    return f"connection {number} ({known}){since}; wait for it, or end it with {end.format(number)}"
+    return f"connection {number} ({described}){since}; wait for it, or end it with {end.format(number)}"
 
 
 def of_file(path: Path) -> str:

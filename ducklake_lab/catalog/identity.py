@@ -29,8 +29,8 @@ def identity(lake: Lake, state: CatalogState) -> str:
     if first is not None:
         return first.uuid if lake.branch is None else f"{first.uuid}#{lake.branch.casefold()}"
     location = lake.location
-    place = f"{location.backend} {location.url.host} {location.url.port} {location.url.database} {location.schema}"
-    return hashlib.sha256(place.encode()).hexdigest()[:32]
+    address = f"{location.backend} {location.url.host} {location.url.port} {location.url.database} {location.schema}"
+    return hashlib.sha256(address.encode()).hexdigest()[:32]
 
 
 def read_of(

@@ -30,11 +30,11 @@ def offered(database: CatalogDatabase) -> list[sa.Index]:
     """The indexes that a catalog may have, none in DuckDB; they are not those of `tables.metadata`."""
     if database.backend == "duckdb":
         return []
-    found = []
+    indexes = []
     for table, columns in _OFFERED.items():
         copy = table.to_metadata(sa.MetaData())
-        found.append(sa.Index(f"{table.name}_by_{'_'.join(columns)}", *(copy.c[name] for name in columns)))
-    return found
+        indexes.append(sa.Index(f"{table.name}_by_{'_'.join(columns)}", *(copy.c[name] for name in columns)))
+    return indexes
 
 
 def statement(index: sa.Index, database: CatalogDatabase) -> str:
@@ -46,12 +46,12 @@ def statement(index: sa.Index, database: CatalogDatabase) -> str:
 def existing(connection: sa.Connection, database: CatalogDatabase) -> set[str]:
     """Names of the offered indexes that the catalog has."""
     inspector = sa.inspect(connection)
-    found: set[str] = set()
+    existing_names: set[str] = set()
     for index in offered(database):
         assert index.table is not None
-        names = {known["name"] for known in inspector.get_indexes(index.table.name)}
-        found |= {str(index.name)} & names
-    return found
+        names = {present["name"] for present in inspector.get_indexes(index.table.name)}
+        existing_names |= {str(index.name)} & names
+    return existing_names
 
 
 def create(lake: Lake, connection: sa.Connection) -> list[str]:
@@ -75,8 +75,8 @@ def _change(lake: Lake, connection: sa.Connection, *, there: bool) -> list[str]:
             f"{lake.location.display} is a database of DuckDB, which is quick without indexes; none are made in it."
         )
     lake.check_writable()
-    known = existing(connection, lake.database)
-    chosen = [index for index in offered(lake.database) if (str(index.name) in known) == there]
+    existing_names = existing(connection, lake.database)
+    chosen = [index for index in offered(lake.database) if (str(index.name) in existing_names) == there]
     for index in chosen:
         (index.drop if there else index.create)(connection)
     connection.commit()

@@ -129,13 +129,13 @@ def _tables_with_begins(connection: sa.Connection, table_id: int) -> list[tuple[
     joined = i.outerjoin(v, sa.and_(v.c.table_id == i.c.table_id, v.c.schema_version == i.c.schema_version))
     query = sa.select(i.c.table_name, i.c.schema_version, v.c.begin_snapshot).select_from(joined)
     query = query.where(i.c.table_id == table_id).order_by(i.c.schema_version, v.c.begin_snapshot.desc())
-    found = {name: (name, version, begin) for name, version, begin in connection.execute(query)}
-    return list(found.values())
+    tables = {name: (name, version, begin) for name, version, begin in connection.execute(query)}
+    return list(tables.values())
 
 
 def _has_rows(connection: sa.Connection, name: str, condition: str) -> bool:
-    found = run_text(connection, f"SELECT 1 FROM {quote_identifier(name)} WHERE {condition} LIMIT 1").first()
-    return found is not None
+    row = run_text(connection, f"SELECT 1 FROM {quote_identifier(name)} WHERE {condition} LIMIT 1").first()
+    return row is not None
 
 
 def with_place(rows: pa.Table, name: str) -> pa.Table:
@@ -163,7 +163,7 @@ def read_versions(
     connection: sa.Connection, database: CatalogDatabase, table_id: int, up_to: int
 ) -> list[InlinedVersion]:
     """All rows that snapshots up to and including one inserted, by inlined data table, oldest first."""
-    found = []
+    inlined_versions = []
     row_id, first, end = versions.of(connection).inlined_columns
     condition = f"{first} <= {up_to:d}"
     for name, version in inlined_tables(connection, table_id):
@@ -177,8 +177,8 @@ def read_versions(
         end_of = {(row[0], row[1]): row[2] for row in ends}
         keys = zip(rows.column(ROW_ID).to_pylist(), rows.column(SNAPSHOT_ID).to_pylist(), strict=True)
         rows = rows.add_column(2, "end_snapshot", pa.array([end_of[key] for key in keys], pa.int64()))
-        found.append(InlinedVersion(name, begin, columns, rows))
-    return found
+        inlined_versions.append(InlinedVersion(name, begin, columns, rows))
+    return inlined_versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,14 +227,14 @@ def _begin_of_version(connection: sa.Connection, table_id: int, version: int) ->
     query = sa.select(v.c.schema_version, v.c.begin_snapshot).where(
         v.c.table_id == table_id, v.c.schema_version <= version
     )
-    found = connection.execute(query.order_by(v.c.schema_version.desc()).limit(1)).first()
-    if found is not None and found[0] == version:
-        return int(found[1])
+    schema_version = connection.execute(query.order_by(v.c.schema_version.desc()).limit(1)).first()
+    if schema_version is not None and schema_version[0] == version:
+        return int(schema_version[1])
     # the table's version has no row where only its inlined data table was made, or where an older writer left it out
     begin = connection.scalar(sa.select(sa.func.min(s.c.snapshot_id)).where(s.c.schema_version == version))
-    if begin is None and found is None:
+    if begin is None and schema_version is None:
         raise CatalogError(f"ducklake_schema_versions has no row for table {table_id} up to schema version {version}.")
-    return int(found[1] if begin is None and found is not None else begin)
+    return int(schema_version[1] if begin is None and schema_version is not None else begin)
 
 
 def unnoted_versions(connection: sa.Connection, table_ids: Collection[int]) -> dict[int, list[tuple[int, int]]]:
@@ -346,10 +346,10 @@ def read_deletes(
         if is_before_table(error):
             return {}
         raise
-    found: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    deletes: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for file_id, position, begin in rows:
-        found[file_id].append((position, begin))
-    return dict(found)
+        deletes[file_id].append((position, begin))
+    return dict(deletes)
 
 
 def create_data_table(

@@ -112,15 +112,17 @@ class Lake:
 
     def hold(self, connection: sa.Connection, at: int | datetime | date | str) -> Snapshot:
         """Pins the lake at a snapshot for good: unpinning it leads back to there. See `pin`."""
-        found = self._pin(connection, at)
+        snapshot = self._pin(connection, at)
         self._attached_at, self._held = self.at, self.pinned
-        return found
+        return snapshot
 
     def _pin(self, connection: sa.Connection, at: int | datetime | date | str) -> Snapshot:
-        found = self.snapshot(connection, at)
-        self.at = found.snapshot_id
-        self.pinned = f"{at} (snapshot {found.snapshot_id})" if isinstance(at, str) else f"snapshot {found.snapshot_id}"
-        return found
+        snapshot = self.snapshot(connection, at)
+        self.at = snapshot.snapshot_id
+        self.pinned = (
+            f"{at} (snapshot {snapshot.snapshot_id})" if isinstance(at, str) else f"snapshot {snapshot.snapshot_id}"
+        )
+        return snapshot
 
     def check_not_read_only(self) -> None:
         """Raises TransactionError where the lake is attached read-only, as of a snapshot, or pinned at one."""
@@ -218,10 +220,10 @@ class Lake:
         at = self.at if at is None else at
         at = tagged(connection, at) if isinstance(at, str) else at
         if at is None:
-            found = self.newest_in(connection)
+            snapshot = self.newest_in(connection)
         else:
-            found = read_snapshot(connection, at if isinstance(at, int) else self.instant(at))
-        return replace(found, snapshot_time=self.local(found.snapshot_time))
+            snapshot = read_snapshot(connection, at if isinstance(at, int) else self.instant(at))
+        return replace(snapshot, snapshot_time=self.local(snapshot.snapshot_time))
 
     def holds(self, snapshot_id: int, moment: datetime) -> bool:
         """Return whether the catalog has a snapshot of an id and a time; False proves nothing, as a server may still commit it."""
@@ -248,8 +250,8 @@ class Lake:
     def newest_unopened(self) -> Snapshot | None:
         """Return the newest snapshot, where the catalog's files prove that it is the one read last; opens nothing."""
         path = self.location.path
-        found = self.cache.newest_by_files(path) if path is not None and self.at is None else None
-        return replace(found, snapshot_time=self.local(found.snapshot_time)) if found is not None else None
+        newest = self.cache.newest_by_files(path) if path is not None and self.at is None else None
+        return replace(newest, snapshot_time=self.local(newest.snapshot_time)) if newest is not None else None
 
     def read_newest(self) -> CatalogState:
         """The entries at the newest snapshot, or at the one attached at, read from the catalog."""
@@ -318,12 +320,12 @@ class Lake:
     def column_versions(self, connection: sa.Connection, table_id: int) -> Sequence[ColumnVersion]:
         """All versions of every column that a table ever had; see `read_column_versions`."""
         cached = self.cached(connection)
-        found = cached.columns.get(table_id) if cached is not None else None
-        if found is None:
-            found = read_column_versions(connection, table_id)
+        column_versions = cached.columns.get(table_id) if cached is not None else None
+        if column_versions is None:
+            column_versions = read_column_versions(connection, table_id)
             if cached is not None:
-                self.cache.store_more(cached, replace(cached, columns={**cached.columns, table_id: found}))
-        return found
+                self.cache.store_more(cached, replace(cached, columns={**cached.columns, table_id: column_versions}))
+        return column_versions
 
     def __repr__(self) -> str:
         return f"<Lake {self.alias}: {self.location.display}>"

@@ -43,8 +43,8 @@ def read_metadata(database: CatalogDatabase, connection: sa.Connection, name: st
             f"CAST({quote_identifier(column)} AS {kind.sql()}) AS {quote_identifier(column)}"
             for column, kind, _ in columns
         )
-        found = arrow(raw_duckdb(connection), f"SELECT {selected} FROM {quote_identifier(name)}")
-        return found.cast(schema)
+        fetched = arrow(raw_duckdb(connection), f"SELECT {selected} FROM {quote_identifier(name)}")
+        return fetched.cast(schema)
     table = sa.table(name, *[sa.column(column, kind) for column, _, kind in columns])
     rows = connection.execute(sa.select(table)).all()
     values = [[_plain(row[index], field.type) for row in rows] for index, field in enumerate(schema)]
@@ -86,8 +86,8 @@ def _plain(value: object, kind: pa.DataType) -> Any:
 
 def _columns(database: CatalogDatabase, connection: sa.Connection, name: str) -> list[tuple[str, DataType, Any]]:
     """(name, type, SQLAlchemy type) of each column."""
-    known = t.metadata.tables.get(name.casefold())
-    declared = {column.name: column.type for column in known.columns} if known is not None else {}
+    table = t.metadata.tables.get(name.casefold())
+    declared = {column.name: column.type for column in table.columns} if table is not None else {}
     names = database.tables_with_prefix(connection, "")
     actual = next((table for table in names if table.casefold() == name.casefold()), None)
     if actual is None:
@@ -95,13 +95,15 @@ def _columns(database: CatalogDatabase, connection: sa.Connection, name: str) ->
     if connection.dialect.name == "duckdb":
         described = raw_duckdb(connection).execute(f"DESCRIBE {quote_identifier(actual)}").fetchall()
         return [(row[0], _from_duckdb(row[1]), None) for row in described]
-    found = []
+    typed_columns = []
     for column in sa.inspect(connection).get_columns(actual, schema=database.location.schema):
         kind = declared.get(column["name"], column["type"])
         # the reference shows SQLite's declared types, booleans and times included
         shown = column["type"] if connection.dialect.name == "sqlite" else kind
-        found.append((column["name"], _from_sqlalchemy(shown), sa.types.NullType() if shown is not kind else kind))
-    return found
+        typed_columns.append(
+            (column["name"], _from_sqlalchemy(shown), sa.types.NullType() if shown is not kind else kind)
+        )
+    return typed_columns
 
 
 def _from_sqlalchemy(kind: Any) -> DataType:

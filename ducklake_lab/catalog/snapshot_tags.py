@@ -18,8 +18,8 @@ def read_tags(connection: sa.Connection) -> dict[str, int]:
     """The ids of tagged snapshots by the names of the tags, in the order of the names."""
     m = t.lake_metadata
     query = sa.select(m.c.key, m.c.value).where(m.c.scope.is_(None), m.c.key.startswith(PREFIX, autoescape=True))
-    found = {str(key)[len(PREFIX) :]: value for key, value in connection.execute(query)}
-    return {name: int(found[name]) for name in sorted(found) if str(found[name]).isdecimal()}
+    ids = {str(key)[len(PREFIX) :]: value for key, value in connection.execute(query)}
+    return {name: int(ids[name]) for name in sorted(ids) if str(ids[name]).isdecimal()}
 
 
 def tagged(connection: sa.Connection, name: str) -> int:

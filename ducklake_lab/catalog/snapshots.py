@@ -87,10 +87,10 @@ def read_unfinished(connection: sa.Connection) -> int | None:
     if not _commits_in_parts(connection):
         return None
     s = t.snapshot
-    found = connection.scalar(
+    unfinished_id = connection.scalar(
         sa.select(s.c.snapshot_id).where(s.c.snapshot_id == _NEWEST_ID.scalar_subquery(), ~_WHOLE)
     )
-    return None if found is None else int(found)
+    return None if unfinished_id is None else int(unfinished_id)
 
 
 def _commits_in_parts(connection: sa.Connection) -> bool:
@@ -105,17 +105,17 @@ def first_snapshot_since(connection: sa.Connection, moment: datetime) -> int:
         SnapshotNotFoundError: all are older.
     """
     s = t.snapshot
-    found = connection.scalar(sa.select(sa.func.min(s.c.snapshot_id)).where(s.c.snapshot_time >= moment))
-    if found is None:
+    first_id = connection.scalar(sa.select(sa.func.min(s.c.snapshot_id)).where(s.c.snapshot_time >= moment))
+    if first_id is None:
         raise SnapshotNotFoundError(f"There is no snapshot as young as {_shown(moment)}.")
-    return int(found)
+    return int(first_id)
 
 
 def read_first_since(connection: sa.Connection, snapshot_id: int) -> int | None:
     """The id of the oldest snapshot that is not older than one; None where there is none."""
     s = t.snapshot.c
-    found = connection.scalar(sa.select(sa.func.min(s.snapshot_id)).where(s.snapshot_id >= snapshot_id))
-    return None if found is None else int(found)
+    first_id = connection.scalar(sa.select(sa.func.min(s.snapshot_id)).where(s.snapshot_id >= snapshot_id))
+    return None if first_id is None else int(first_id)
 
 
 def _no_snapshot(connection: sa.Connection, at: int | datetime | None) -> str:
@@ -156,10 +156,10 @@ def read_history_of(connection: sa.Connection, snapshot_id: int) -> SnapshotInfo
     Raises:
         SnapshotNotFoundError: there is none of that id.
     """
-    found = _history(connection, _HISTORY.where(t.snapshot.c.snapshot_id == snapshot_id))
-    if not found:
+    infos = _history(connection, _HISTORY.where(t.snapshot.c.snapshot_id == snapshot_id))
+    if not infos:
         raise SnapshotNotFoundError(_no_snapshot(connection, snapshot_id))
-    return found[0]
+    return infos[0]
 
 
 def read_changes(connection: sa.Connection, between: tuple[int, int]) -> list[tuple[int, str | None]]:
@@ -168,8 +168,8 @@ def read_changes(connection: sa.Connection, between: tuple[int, int]) -> list[tu
     query = sa.select(s.snapshot_id, c.changes_made).select_from(
         t.snapshot.outerjoin(t.snapshot_changes, s.snapshot_id == c.snapshot_id)
     )
-    found = query.where(s.snapshot_id.between(*between)).order_by(s.snapshot_id)
-    return [(number, changes) for number, changes in connection.execute(found)]
+    in_range = query.where(s.snapshot_id.between(*between)).order_by(s.snapshot_id)
+    return [(number, changes) for number, changes in connection.execute(in_range)]
 
 
 def read_times(connection: sa.Connection, snapshot_ids: Collection[int]) -> dict[int, datetime]:
@@ -181,8 +181,8 @@ def read_times(connection: sa.Connection, snapshot_ids: Collection[int]) -> dict
 
 def read_infos(connection: sa.Connection, snapshot_ids: Collection[int]) -> dict[int, SnapshotInfo]:
     """Read some snapshots with their changes, by id; expired ones are missing."""
-    found = _history(connection, _HISTORY.where(t.one_of(connection, t.snapshot.c.snapshot_id, snapshot_ids)))
-    return {info.snapshot_id: info for info in found}
+    infos = _history(connection, _HISTORY.where(t.one_of(connection, t.snapshot.c.snapshot_id, snapshot_ids)))
+    return {info.snapshot_id: info for info in infos}
 
 
 _HISTORY = sa.select(

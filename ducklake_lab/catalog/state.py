@@ -93,7 +93,7 @@ def _schemas(connection: sa.Connection, at: int) -> tuple[dict[int, Schema], set
     parent = versions.column(connection, s.c.parent_schema_id)
     query = sa.select(s.c.schema_id, s.c.schema_name, parent, s.c.schema_uuid, s.c.path, s.c.path_is_relative)
     rows = {schema_id: row for schema_id, *row in connection.execute(query.where(visible(s, at))).all()}
-    found, hidden = {}, set()
+    schemas, hidden = {}, set()
     for schema_id, (own, above, uuid, path, relative) in rows.items():
         names, parent_id, seen = [own], above, {schema_id}
         while parent_id in rows and parent_id not in seen:
@@ -105,10 +105,10 @@ def _schemas(connection: sa.Connection, at: int) -> tuple[dict[int, Schema], set
                 f"The catalog is damaged: the schema {own} is inside of itself; restore it from a backup."
             )
         if parent_id is None:
-            found[schema_id] = Schema(schema_id, uuid, schema_path(names), path or "", flag(relative), above)
+            schemas[schema_id] = Schema(schema_id, uuid, schema_path(names), path or "", flag(relative), above)
         else:
             hidden.add(schema_id)
-    return found, hidden
+    return schemas, hidden
 
 
 def _rows(connection: sa.Connection, query: sa.Select[Any]) -> Sequence[Any]:

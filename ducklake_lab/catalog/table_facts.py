@@ -77,7 +77,7 @@ def _facts(*, exact: bool) -> sa.Select[Any]:
     of: sa.BindParameter[int] = sa.bindparam("of")
     s = t.table_stats
     wanted = sa.select(sa.cast(of, sa.BigInteger).label("table_id")).subquery()
-    found = wanted.outerjoin(s, s.c.table_id == wanted.c.table_id)
-    found = found.outerjoin(t.table_column_stats, _c.table_id == wanted.c.table_id)
+    joined = wanted.outerjoin(s, s.c.table_id == wanted.c.table_id)
+    joined = joined.outerjoin(t.table_column_stats, _c.table_id == wanted.c.table_id)
     own = (s.c.table_id, s.c.record_count, s.c.next_row_id, s.c.file_size_bytes, *newest_table(of))
-    return sa.select(*own, _c.column_id, *values, *ends).select_from(found)
+    return sa.select(*own, _c.column_id, *values, *ends).select_from(joined)

@@ -62,10 +62,10 @@ class CatalogLocation:
         assert server is not None  # a catalog without a file has a server
         if server is QUACK:
             return f"ducklake:{self.address}"
-        known = {server.database: url.database, "host": url.host, "port": url.port, "user": url.username}
+        parts = {server.database: url.database, "host": url.host, "port": url.port, "user": url.username}
         if server.socket in url.query:
-            known[server.socket] = str(url.query[server.socket])
-        words = (f"{name}={shlex.quote(str(value))}" for name, value in known.items() if value is not None)
+            parts[server.socket] = str(url.query[server.socket])
+        words = (f"{name}={shlex.quote(str(value))}" for name, value in parts.items() if value is not None)
         return f"ducklake:{server.kinds[0]}:{' '.join(words)}"
 
     @property
@@ -147,19 +147,19 @@ def _file(backend: Literal["duckdb", "sqlite"], text: str) -> CatalogLocation:
 
 
 def _quack(text: str) -> CatalogLocation:
-    found = _HOST.fullmatch(text)
-    port = int(found["port"] or QUACK_PORT) if found is not None else 0
-    if found is None or not 0 < port < 65536:
+    host = _HOST.fullmatch(text)
+    port = int(host["port"] or QUACK_PORT) if host is not None else 0
+    if host is None or not 0 < port < 65536:
         # not the text: it may hold a token
         raise UsageError("The URI of a server of quack is ducklake:quack:host:port; its token is in a secret.")
-    return _served(sa.URL.create(QUACK.driver, host=found["host"].strip("[]"), port=port))
+    return _served(sa.URL.create(QUACK.driver, host=host["host"].strip("[]"), port=port))
 
 
 def _served(url: sa.URL) -> CatalogLocation:
     """The location of the catalog that a server of quack serves."""
     host = url.host or ""
-    place = f"{f'[{host}]' if ':' in host else host}:{url.port}"
-    return CatalogLocation("duckdb", url, None, _alias(host), f"{place} ({QUACK.label})", kind="quack")
+    address = f"{f'[{host}]' if ':' in host else host}:{url.port}"
+    return CatalogLocation("duckdb", url, None, _alias(host), f"{address} ({QUACK.label})", kind="quack")
 
 
 def _unsupported(kind: str) -> UnsupportedFeatureError:

@@ -60,10 +60,10 @@ def _autopilot(given: argparse.Namespace) -> int:
 
 
 def _print(session: Session, given: argparse.Namespace, *, dry_run: bool) -> None:
-    found = session.autopilot(dry_run=dry_run, only_enabled=not dry_run)
+    report = session.autopilot(dry_run=dry_run, only_enabled=not dry_run)
     if given.json:
-        write([json.dumps(list(found)), "\n"])
-    elif found:
-        write([f"{found}\n"])
+        write([json.dumps(list(report)), "\n"])
+    elif report:
+        write([f"{report}\n"])
     elif dry_run:
         write(["Nothing to do.\n"])

@@ -46,9 +46,9 @@ def _check(given: argparse.Namespace) -> int:
 
     with Session(engine="duckdb") as session:
         attach(session, given)
-        found = session.check(given.table, since=at(session, given.since))
-        write_rows(found, given)
-        failed = any(not outcome.passed and outcome.expectation.on != "warn" for outcome in found.outcomes)
+        checked = session.check(given.table, since=at(session, given.since))
+        write_rows(checked, given)
+        failed = any(not outcome.passed and outcome.expectation.on != "warn" for outcome in checked.outcomes)
     return DIFFERENT if failed else DONE
 
 

@@ -45,18 +45,18 @@ def _doctor(given: argparse.Namespace) -> int:
             if given.table is not None:
                 chosen = [one for one in session.doctor(given.table, given.deep).findings if one.can_repair]
             repairs = session.repair(chosen, dry_run=False, deep=given.deep)
-        found = session.doctor(given.table, given.deep)
+        diagnosis = session.doctor(given.table, given.deep)
         if given.json:
-            write([json.dumps(_members(found, repairs), ensure_ascii=False, indent=2, default=str), "\n"])
+            write([json.dumps(_members(diagnosis, repairs), ensure_ascii=False, indent=2, default=str), "\n"])
         else:
-            write(_lines(found, repairs))
-    return DIFFERENT if found.is_ill else DONE
+            write(_lines(diagnosis, repairs))
+    return DIFFERENT if diagnosis.is_ill else DONE
 
 
-def _members(found: Diagnosis, repairs: Repairs | None) -> dict[str, object]:
-    rows = [dict(zip(found.columns, row, strict=True)) for row in found.fetchall()]
-    findings = [row | {"check": one.check} for row, one in zip(rows, found.findings, strict=True)]
-    members: dict[str, object] = {"lake": found.title, "ill": found.is_ill, "summary": found.summary}
+def _members(diagnosis: Diagnosis, repairs: Repairs | None) -> dict[str, object]:
+    rows = [dict(zip(diagnosis.columns, row, strict=True)) for row in diagnosis.fetchall()]
+    findings = [row | {"check": one.check} for row, one in zip(rows, diagnosis.findings, strict=True)]
+    members: dict[str, object] = {"lake": diagnosis.title, "ill": diagnosis.is_ill, "summary": diagnosis.summary}
     if repairs is not None:
         members["repaired"] = [
             {"check": one.finding.check, "object": one.finding.object, "result": one.note, "snapshot": one.snapshot_id}
@@ -65,13 +65,13 @@ def _members(found: Diagnosis, repairs: Repairs | None) -> dict[str, object]:
     return members | {"findings": findings}
 
 
-def _lines(found: Diagnosis, repairs: Repairs | None) -> Iterator[str]:
+def _lines(diagnosis: Diagnosis, repairs: Repairs | None) -> Iterator[str]:
     from ducklake_lab.widgets.html import visible
 
     for one in repairs.repaired if repairs is not None else ():
         made = f" (snapshot {one.snapshot_id})" if one.snapshot_id is not None else ""
         yield visible(f"{one.finding.check}  {one.finding.object}: {one.note}{made}") + "\n"
-    for finding in found.findings:
+    for finding in diagnosis.findings:
         yield visible(f"{finding.severity}  {finding.object}: {finding.finding}") + "\n"
         yield visible(f"    repair: {finding.repair}") + "\n"
-    yield visible(f"{found.title} is {found.summary}") + "\n"
+    yield visible(f"{diagnosis.title} is {diagnosis.summary}") + "\n"

@@ -48,9 +48,9 @@ def _snapshots(given: argparse.Namespace) -> int:
         attach(session, given)
         most = limit(given)
         # one more says whether there are more
-        found = session.snapshots(given.table, None if most is None else most + 1)
-        more = most is not None and len(found) > most
-        rows = found.arrow().slice(1 if more else 0)
+        snapshots = session.snapshots(given.table, None if most is None else most + 1)
+        more = most is not None and len(snapshots) > most
+        rows = snapshots.arrow().slice(1 if more else 0)
         extent = counted(rows.num_rows, "snapshot")
         footer = f"newest {extent}; older ones exist: --limit shows more" if more else extent
         write_rows(Result(InMemory(rows)), given, lambda: footer)

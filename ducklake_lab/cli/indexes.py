@@ -33,9 +33,9 @@ def _indexes(given: argparse.Namespace) -> int:
                 change = indexes.create if given.create else indexes.drop
                 for name in change(lake, connection):
                     write([f"{'created' if given.create else 'dropped'}  {name}\n"])
-            known = indexes.existing(connection, lake.database)
+            existing = indexes.existing(connection, lake.database)
         write(
-            f"{'there   ' if index.name in known else 'missing '} {indexes.statement(index, lake.database)}\n"
+            f"{'there   ' if index.name in existing else 'missing '} {indexes.statement(index, lake.database)}\n"
             for index in indexes.offered(lake.database)
         )
         if lake.location.backend == "duckdb":

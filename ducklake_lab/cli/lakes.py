@@ -57,13 +57,13 @@ def moment(given: str, newest: int) -> int | datetime:
     Raises:
         UsageError: it is neither, or counts back beyond the first snapshot.
     """
-    found = parsed(given)
-    if found is None:
+    point = parsed(given)
+    if point is None:
         raise UsageError(f'"{given}" is neither a snapshot id nor a time such as "2026-03-02 09:30".')
-    if isinstance(found, datetime):
-        return found
-    if found < -newest:
+    if isinstance(point, datetime):
+        return point
+    if point < -newest:
         raise UsageError(
-            f"There is no snapshot {found}: the newest is {newest}, and -{newest} counts back to the first."
+            f"There is no snapshot {point}: the newest is {newest}, and -{newest} counts back to the first."
         )
-    return found if found >= 0 else newest + found
+    return point if point >= 0 else newest + point

@@ -83,7 +83,7 @@ def _rebase(given: argparse.Namespace) -> int:
         except MergeConflictError as error:
             write([conflicts_text(error, as_json=given.json), "\n"])
             return DIFFERENT
-        found = {"branch": branch.name, "snapshot": branch.snapshot_id}
-        text = json.dumps(found) if given.json else f"{branch.name} begins at snapshot {branch.snapshot_id} now."
+        members = {"branch": branch.name, "snapshot": branch.snapshot_id}
+        text = json.dumps(members) if given.json else f"{branch.name} begins at snapshot {branch.snapshot_id} now."
         write([text, "\n"])
     return DONE

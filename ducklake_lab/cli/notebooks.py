@@ -42,12 +42,12 @@ def _run_once(given: argparse.Namespace) -> int:
     from ducklake_lab.notebooks import running
 
     path = Path(given.notebook)
-    found = running.run_as_of(path, given.as_of, lake=given.lake, timeout=given.timeout)
+    run = running.run_as_of(path, given.as_of, lake=given.lake, timeout=given.timeout)
     if given.output:
-        running.write(found.document, Path(given.output))
-    if found.error is not None:
-        raise DuckLakeError(f"{path.name} as of {given.as_of}: {found.error}")
-    lakes = " · ".join(f"{alias} as of snapshot {number}" for alias, number in found.lakes.items())
+        running.write(run.document, Path(given.output))
+    if run.error is not None:
+        raise DuckLakeError(f"{path.name} as of {given.as_of}: {run.error}")
+    lakes = " · ".join(f"{alias} as of snapshot {number}" for alias, number in run.lakes.items())
     write([f"{path.name}: {lakes}{f' · wrote {given.output}' if given.output else ''}\n"])
     return DONE
 

@@ -86,12 +86,12 @@ def _when(given: argparse.Namespace) -> int:
 
     with Session(engine="duckdb") as session:
         attach(session, given)
-        found = session.when(given.sql, at(session, given.start), at(session, given.end), given.monotonic)
+        answers = session.when(given.sql, at(session, given.start), at(session, given.end), given.monotonic)
         most = limit(given)
 
         def footer() -> str:
-            more = "" if most is None or len(found) <= most else f"first {most} of "
-            return f"{more}{counted(len(found), 'answer')}"
+            more = "" if most is None or len(answers) <= most else f"first {most} of "
+            return f"{more}{counted(len(answers), 'answer')}"
 
-        write_rows(found, given, footer)
+        write_rows(answers, given, footer)
     return DONE

@@ -76,11 +76,11 @@ class Size:
     def of(cls, files: Sequence[ScanFile], plan: ScanPlan | None = None) -> Size:
         """The size of files, and of the inlined rows of a plan."""
         inlined = plan.inlined.rows if plan is not None and plan.inlined is not None else None
-        known = [file.data_file for file in files]
+        data_files = [file.data_file for file in files]
         return cls(
-            len(known) + (inlined is not None),
-            sum(file.file_size_bytes for file in known) + (inlined.nbytes if inlined is not None else 0),
-            sum(file.record_count for file in known) + (inlined.num_rows if inlined is not None else 0),
+            len(data_files) + (inlined is not None),
+            sum(file.file_size_bytes for file in data_files) + (inlined.nbytes if inlined is not None else 0),
+            sum(file.record_count for file in data_files) + (inlined.num_rows if inlined is not None else 0),
         )
 
     def __add__(self, other: Size) -> Size:
@@ -98,9 +98,9 @@ class Limits:
     def __bool__(self) -> bool:
         return any(limit is not None for limit in (self.files, self.size, self.rows))
 
-    def allow(self, found: Size) -> bool:
+    def allow(self, batch: Size) -> bool:
         """Whether a batch may have this size."""
-        pairs = ((found.files, self.files), (found.size, self.size), (found.rows, self.rows))
+        pairs = ((batch.files, self.files), (batch.size, self.size), (batch.rows, self.rows))
         return all(limit is None or size <= limit for size, limit in pairs)
 
     def first(self, files: Sequence[ScanFile], taken: Size) -> int:

@@ -182,41 +182,41 @@ class Target:
             UnsupportedFeatureError: one asks for what is not supported.
             UsageError: one is missing, unknown, or wrong.
         """
-        known = _known(options)
-        uri = known.get("uri") or known.get("path")
-        name = known.get("table")
+        given = _known(options)
+        uri = given.get("uri") or given.get("path")
+        name = given.get("table")
         if not uri or not name:
             raise UsageError(
                 'format("ducklake") needs a lake and a table: .option("table", "main.flights").load("ducklake:x.ducklake").'
             )
-        at = _moment(known, "version", "timestamp")
+        at = _moment(given, "version", "timestamp")
         schema, _, table = name.rpartition(".")
         snapshots = Range(
-            _moment(known, "starting_version", "starting_timestamp"),
-            _moment(known, "ending_version", "ending_timestamp"),
+            _moment(given, "starting_version", "starting_timestamp"),
+            _moment(given, "ending_version", "ending_timestamp"),
         )
-        change_feed = _truth(known, "change_feed")
+        change_feed = _truth(given, "change_feed")
         if snapshots.end is not None and not change_feed:
             raise UsageError('The last snapshot of a change feed needs .option("readChangeFeed", "true").')
-        if change_feed and (at is not None or "columns" in known):
+        if change_feed and (at is not None or "columns" in given):
             raise UsageError("A change feed reads all columns of a range of snapshots; leave out version and columns.")
-        columns = tuple(part.strip() for part in known["columns"].split(",")) if "columns" in known else None
+        columns = tuple(part.strip() for part in given["columns"].split(",")) if "columns" in given else None
         return cls(
             uri,
             schema or "main",
             table,
-            known.get("data_path"),
+            given.get("data_path"),
             at,
             columns,
-            _truth(known, "filter_pushdown", default=True),
+            _truth(given, "filter_pushdown", default=True),
             change_feed,
             snapshots,
-            known.get("stream_id") or known.get("checkpointlocation"),
-            _writing(known),
-            Limits(*(_limit(known, f"max_{unit}_per_trigger") for unit in ("files", "bytes", "rows"))),
-            _truth(known, "ignore_deletes"),
-            _truth(known, "ignore_changes"),
-            _truth(known, "skip_change_commits"),
+            given.get("stream_id") or given.get("checkpointlocation"),
+            _writing(given),
+            Limits(*(_limit(given, f"max_{unit}_per_trigger") for unit in ("files", "bytes", "rows"))),
+            _truth(given, "ignore_deletes"),
+            _truth(given, "ignore_changes"),
+            _truth(given, "skip_change_commits"),
         )
 
     @contextmanager
@@ -250,50 +250,50 @@ def chosen_columns(columns: tuple[Column, ...], names: tuple[str, ...], table: s
 
 def _known(options: Mapping[str, str]) -> dict[str, str]:
     """The options by their first names."""
-    known: dict[str, str] = {}
+    given: dict[str, str] = {}
     for name, value in options.items():
         key = name.casefold()
         first = _FIRST.get(key)
         if first is not None:
-            if known.setdefault(first, value) != value:
+            if given.setdefault(first, value) != value:
                 raise UsageError(f'The options "{first}" and "{name}" are the same; give one of them.')
         elif key in _REFUSED:
             if value.casefold() != "false":
                 raise UnsupportedFeatureError(f'format("ducklake") does not support the option {_REFUSED[key]}.')
         elif key in _SPARK:
-            known[key] = value
+            given[key] = value
         else:
             raise UsageError(f'format("ducklake") has no option "{name}".{did_you_mean(name, option_names())}')
-    return known
+    return given
 
 
-def _writing(known: Mapping[str, str]) -> Writing:
-    codec = known["compression"].casefold() if "compression" in known else None
+def _writing(given: Mapping[str, str]) -> Writing:
+    codec = given["compression"].casefold() if "compression" in given else None
     codec = {"none": "uncompressed", "lz4": "lz4_raw"}.get(codec or "", codec)
     if codec is not None and codec not in _CODECS:
         raise UsageError(f'"{codec}" is no codec; use {", ".join(_CODECS)}.{did_you_mean(codec, _CODECS)}')
-    app, number = known.get("app_id"), _integer(known, "app_version")
+    app, number = given.get("app_id"), _integer(given, "app_version")
     if (app is None) != (number is None):
         raise UsageError("Give the options txnAppId and txnVersion together.")
-    most = _integer(known, "max_records_per_file")
+    most = _integer(given, "max_records_per_file")
     return Writing(
-        known.get("author"),
-        known.get("message"),
-        known.get("extra_info"),
+        given.get("author"),
+        given.get("message"),
+        given.get("extra_info"),
         StreamBatch(app, number) if app is not None and number is not None else None,
         most if most is not None and most > 0 else None,
         codec,
-        known.get(OPTION),
-        _truth(known, "merge_schema"),
-        _truth(known, "overwrite_schema"),
-        known.get("replace_where"),
-        _keys(known["partition_by"]) if "partition_by" in known else None,
+        given.get(OPTION),
+        _truth(given, "merge_schema"),
+        _truth(given, "overwrite_schema"),
+        given.get("replace_where"),
+        _keys(given["partition_by"]) if "partition_by" in given else None,
     )
 
 
 def _keys(text: str) -> tuple[tuple[str, str], ...]:
     """The partition keys of a text such as `day, bucket(16, id)`, each as a column and the text of a transform."""
-    found: list[tuple[str, str]] = []
+    keys: list[tuple[str, str]] = []
     rest = text
     while rest.strip():
         match = _KEY.match(rest)
@@ -304,13 +304,13 @@ def _keys(text: str) -> tuple[tuple[str, str], ...]:
         column = column[1:-1].replace("``", "`") if column.startswith("`") else column
         folded = (name or "identity").casefold()
         parts = IN_SPARK.get(folded, (f"{folded}({count})" if count else folded,))
-        found += [(column, part) for part in parts]
+        keys += [(column, part) for part in parts]
         rest = rest[match.end() :]
-    return tuple(found)
+    return tuple(keys)
 
 
-def _limit(known: Mapping[str, str], name: str) -> int | None:
-    text = known.get(name)
+def _limit(given: Mapping[str, str], name: str) -> int | None:
+    text = given.get(name)
     if text is None:
         return None
     match = _SIZE.fullmatch(text.strip()) if "bytes" in name else _COUNT.fullmatch(text.strip())
@@ -319,24 +319,24 @@ def _limit(known: Mapping[str, str], name: str) -> int | None:
     return int(match[1]) * (1 << 10 * " kmgt".index((match[2] or " ").casefold()) if "bytes" in name else 1)
 
 
-def _moment(known: Mapping[str, str], by_id: str, by_time: str) -> int | datetime | str | None:
+def _moment(given: Mapping[str, str], by_id: str, by_time: str) -> int | datetime | str | None:
     """A snapshot: a number is an id, another text a tag."""
-    version = known.get(by_id)
-    if version is None or by_time in known or version.strip().lstrip("+-").isdecimal():
-        return _one_of(known, by_id, by_time)
+    version = given.get(by_id)
+    if version is None or by_time in given or version.strip().lstrip("+-").isdecimal():
+        return _one_of(given, by_id, by_time)
     return version
 
 
-def _one_of(known: Mapping[str, str], by_id: str, by_time: str) -> int | datetime | None:
-    if by_id in known and by_time in known:
+def _one_of(given: Mapping[str, str], by_id: str, by_time: str) -> int | datetime | None:
+    if by_id in given and by_time in given:
         raise UsageError(f'Give the option "{by_id}" or "{by_time}", not both.')
-    return _time(by_time, known[by_time]) if by_time in known else _integer(known, by_id)
+    return _time(by_time, given[by_time]) if by_time in given else _integer(given, by_id)
 
 
-def _truth(known: Mapping[str, str], name: str, *, default: bool = False) -> bool:
-    text = known.get(name, str(default)).casefold()
+def _truth(given: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    text = given.get(name, str(default)).casefold()
     if text not in ("true", "false"):
-        raise UsageError(f'The option "{name}" is true or false, not {known[name]}.')
+        raise UsageError(f'The option "{name}" is true or false, not {given[name]}.')
     return text == "true"
 
 

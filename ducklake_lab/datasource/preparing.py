@@ -172,12 +172,12 @@ def sources(table: Table, names: Sequence[str], *, fill: bool) -> list[Source]:
         UnsupportedFeatureError: a default is an expression.
     """
     given = {name.casefold(): index for index, name in enumerate(names)}
-    known = [column.name for column in table.columns]
+    column_names = [column.name for column in table.columns]
     for name in names:
         if table.column(name) is None:
-            hint = did_you_mean(name, known) or " The option mergeSchema adds it."
+            hint = did_you_mean(name, column_names) or " The option mergeSchema adds it."
             raise BindError(f'{table.name} has no column "{name}".{hint}')
-    found = []
+    values = []
     for column in table.columns:
         place = given.get(column.name.casefold())
         if place is None and not fill:
@@ -185,8 +185,8 @@ def sources(table: Table, names: Sequence[str], *, fill: bool) -> list[Source]:
                 f'The rows have no column "{column.name}" of {table.name}; add it, NULL where there is no value, '
                 "or set the option mergeSchema."
             )
-        found.append(Source(place) if place is not None else _default(column))
-    return found
+        values.append(Source(place) if place is not None else _default(column))
+    return values
 
 
 def _default(column: Column) -> Source:

@@ -55,8 +55,8 @@ class EntryReader(ds.DataSourceReader):
         with target.open() as lake, lake.connect() as connection:
             state = lake.state(connection, lake.snapshot(connection, target.at))
             table = state.table(target.schema, target.table)
-            known = tuple(found for found in self.predicates if _is_compared_alike(found, table))
-            predicate = And(known) if known else None
+            predicates = tuple(predicate for predicate in self.predicates if _is_compared_alike(predicate, table))
+            predicate = And(predicates) if predicates else None
             return split(plan_scan(lake, connection, state, table, predicate=predicate), self._schema)
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:

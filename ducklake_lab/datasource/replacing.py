@@ -55,9 +55,9 @@ class Replaced:
             plan = plan_scan(lake, connection, transaction.base, table, predicate=self.predicate)
         places = ", ".join(map(quote_identifier, VIRTUAL_COLUMNS))
         query = f"SELECT {places} FROM rows WHERE {_sql(self.predicate)}"
-        found = Scan(plan, virtual=True).here().query(query).arrow().rename_columns(list(VIRTUAL_COLUMNS))
-        inlined = found.filter(pa.compute.is_null(found.column(FILE_ID)))
-        in_files = found.filter(pa.compute.is_valid(found.column(FILE_ID)))
+        places_of_rows = Scan(plan, virtual=True).here().query(query).arrow().rename_columns(list(VIRTUAL_COLUMNS))
+        inlined = places_of_rows.filter(pa.compute.is_null(places_of_rows.column(FILE_ID)))
+        in_files = places_of_rows.filter(pa.compute.is_valid(places_of_rows.column(FILE_ID)))
         target = Target(
             table,
             folder,

@@ -136,22 +136,22 @@ class TableStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._check_columns(now)
             if first.snapshot == NOTHING:
                 return self._initial(now.scan(), first, last)
-            found: list[ds.InputPartition] = []
+            parts: list[ds.InputPartition] = []
             if first.files is not None:
                 up_to = last.files if last.snapshot == first.snapshot else None
-                found += self._rest(_Moment(self._target, lake, connection, first.snapshot), first, up_to)
+                parts += self._rest(_Moment(self._target, lake, connection, first.snapshot), first, up_to)
                 if last.snapshot == first.snapshot:
-                    return found
+                    return parts
             self._check_same_table(now, first.snapshot)
             whole = last.snapshot if last.files is None else last.snapshot - 1
             if whole > first.snapshot:
-                found += self._changes(now, now.feed(first.snapshot + 1, whole), first.snapshot + 1, whole)
+                parts += self._changes(now, now.feed(first.snapshot + 1, whole), first.snapshot + 1, whole)
             if last.files is not None:
                 plan = now.feed(last.snapshot, last.snapshot)
-                kept = self._kept(now, plan, last.snapshot, last.snapshot).inserted
-                files = Offset(last.snapshot).rest(kept, last.files)
-                found += self._parts(replace(kept, files=tuple(files), inlined=None))
-            return found
+                inserted = self._kept(now, plan, last.snapshot, last.snapshot).inserted
+                files = Offset(last.snapshot).rest(inserted, last.files)
+                parts += self._parts(replace(inserted, files=tuple(files), inlined=None))
+            return parts
 
     def read(self, partition: ds.InputPartition) -> Iterator[pa.RecordBatch]:
         """Runs in a Python worker."""
@@ -250,10 +250,10 @@ class TableStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
     def _sizes(self, now: _Moment, first: int, last: int) -> dict[int, Size]:
         """The sizes of what each of some snapshots, both inclusive, changed."""
         plan = now.feed(first, last)
-        found: dict[int, Size] = {}
+        sizes: dict[int, Size] = {}
 
         def add(snapshot: int, size: Size) -> None:
-            found[snapshot] = found.get(snapshot, Size()) + size
+            sizes[snapshot] = sizes.get(snapshot, Size()) + size
 
         for side in self._sides(plan):
             for file in side.files:
@@ -262,7 +262,7 @@ class TableStreamReader(ds.DataSourceStreamReader, SupportsTriggerAvailableNow):
             for snapshot, rows in _inlined_counts(side).items():
                 assert side.inlined is not None
                 add(snapshot, Size(1, rows * side.inlined.rows.nbytes // side.inlined.rows.num_rows, rows))
-        return found
+        return sizes
 
     def _sides(self, plan: ChangePlan) -> list[ScanPlan]:
         return [plan.inserted]
@@ -374,7 +374,7 @@ def _without(plan: ScanPlan, snapshots: set[int]) -> ScanPlan:
 
 def _selected(columns: tuple[Column, ...], names: Sequence[str]) -> tuple[Column, ...]:
     """The columns with these names, as they name them; all columns where one is missing."""
-    known = {column.name.casefold(): column for column in columns}
-    if any(name.casefold() not in known for name in names):
+    by_name = {column.name.casefold(): column for column in columns}
+    if any(name.casefold() not in by_name for name in names):
         return columns
-    return tuple(replace(known[name.casefold()], name=name) for name in names)
+    return tuple(replace(by_name[name.casefold()], name=name) for name in names)

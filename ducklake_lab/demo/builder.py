@@ -35,13 +35,13 @@ def build(
     """
     where = place(folder, catalog, uri)
     messages = [step.message for step in steps()]
-    found = _messages(where)
-    if not force and found[: len(messages)] == messages:
+    present = _messages(where)
+    if not force and present[: len(messages)] == messages:
         report(f"The demo lake is there: {where.uri}")
         return where
-    if found and not force and messages[: len(found)] != found:
+    if present and not force and messages[: len(present)] != present:
         raise UsageError(f"There is another lake at {where.uri}; --force replaces it.")
-    if force or found or where.exists():
+    if force or present or where.exists():
         where.clear()
     _run(where, report)
     return where

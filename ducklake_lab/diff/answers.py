@@ -100,32 +100,32 @@ class AnswerDiff(RowDiff):
                 "The rows behind a row are those of a group; ask SELECT … GROUP BY with the columns that it groups by."
             )
         values = self._groups_of(row.row_id, self.groups)
-        found = None
+        behind = None
         if self.groups.has_ids:
             with suppress(BindError, EntryNotFoundError, UsageError):  # a view has no row ids
-                found = self.ask(self.groups.text(values, ids=True), ["rowid"])
-        if found is None:
-            found = self.ask(self.groups.text(values, ids=False), ())
-        found.is_behind = True
-        return found
+                behind = self.ask(self.groups.text(values, ids=True), ["rowid"])
+        if behind is None:
+            behind = self.ask(self.groups.text(values, ids=False), ())
+        behind.is_behind = True
+        return behind
 
     def _groups_of(self, row_id: int, groups: GroupRows) -> list[tuple[str, ...]]:
         """Returns the values of a row's keys before and after, as SQL."""
         places = list(groups.keys)
         kinds = [self._changed.columns[place].data_type for place in places]
-        found: list[tuple[str, ...]] = []
+        keys: list[tuple[str, ...]] = []
         for side in self._changed.tables["removed"], self._changed.tables["added"]:
             own = side.filter(pc.equal(side.column("rid"), row_id)).select([f"c{place}" for place in places])
             for values in literals(own, kinds):
                 typed = (f"CAST({value} AS {kind.sql()})" for value, kind in zip(values, kinds, strict=True))
-                found.append(tuple(typed))
-        return list(dict.fromkeys(found))
+                keys.append(tuple(typed))
+        return list(dict.fromkeys(keys))
 
     def statement(self, choice: RowChoice, limit: int | None = None, offset: int = 0) -> str:
         return ""
 
     def to_dict(self, rows: int = 50) -> dict[str, Any]:
-        found: dict[str, Any] = in_json(
+        plain: dict[str, Any] = in_json(
             {
                 "query": self.table,
                 "start": self.start.snapshot_id,
@@ -138,7 +138,7 @@ class AnswerDiff(RowDiff):
                 "rows": [asdict(row) for row in self.rows(rows)],
             }
         )
-        return found
+        return plain
 
     def __repr__(self) -> str:
         s = self.summary
@@ -200,7 +200,7 @@ class Aligned:
     def __init__(self, before: pa.Table, after: pa.Table) -> None:
         old, new = _named(before), _named(after)
         self.schema: list[ColumnChange] = []
-        found: list[tuple[str, DataType, int | None, int | None]] = []
+        matched: list[tuple[str, DataType, int | None, int | None]] = []
         for place, (folded, (name, kind)) in enumerate(new.items()):
             was = list(old).index(folded) if folded in old else None
             then = old.get(folded)
@@ -210,17 +210,17 @@ class Aligned:
             elif then[1] != kind:
                 self.schema.append(ColumnChange("retyped", place, (then[0], then[1].sql()), (name, kind.sql())))
                 shared = _shared(then[1], kind)
-            found.append((name, shared, was, place))
+            matched.append((name, shared, was, place))
         for place, (folded, (name, kind)) in enumerate(old.items()):
             if folded not in new:
-                self.schema.append(ColumnChange("dropped", len(found), (name, kind.sql()), None))
-                found.append((name, kind, place, None))
-        self.only_before = len(found) - len(new)
-        self.columns = [Column.build(name, kind, 1000 * i) for i, (name, kind, _, _) in enumerate(found)]
-        self._in_both = [i for i, (_, _, was, now) in enumerate(found) if was is not None and now is not None]
+                self.schema.append(ColumnChange("dropped", len(matched), (name, kind.sql()), None))
+                matched.append((name, kind, place, None))
+        self.only_before = len(matched) - len(new)
+        self.columns = [Column.build(name, kind, 1000 * i) for i, (name, kind, _, _) in enumerate(matched)]
+        self._in_both = [i for i, (_, _, was, now) in enumerate(matched) if was is not None and now is not None]
         self.sides = (
-            _side(before, [(kind, was) for _, kind, was, _ in found]),
-            _side(after, [(kind, now) for _, kind, _, now in found]),
+            _side(before, [(kind, was) for _, kind, was, _ in matched]),
+            _side(after, [(kind, now) for _, kind, _, now in matched]),
         )
 
     def place(self, name: str) -> int:
@@ -230,7 +230,7 @@ class Aligned:
             EntryNotFoundError: one of them lacks it.
         """
         names = [self.columns[i].name for i in self._in_both]
-        folded = [known.casefold() for known in names]
+        folded = [name.casefold() for name in names]
         if name not in names and name.casefold() not in folded:
             hint = did_you_mean(name, names)
             raise EntryNotFoundError(f'The answers have no column "{name}" to pair rows by.{hint}')
@@ -344,8 +344,8 @@ def _comparable(rows: pa.Table) -> pa.Table:
         return rows
     names = [f"v{i}" for i in range(len(kinds))]
     items = [f"CAST({n} AS VARCHAR) AS {n}" if has_part(k, _NO_KEYS) else n for n, k in zip(names, kinds, strict=True)]
-    found = engine.evaluate(f"SELECT {', '.join(items)} FROM t", {"t": rows.rename_columns(names)})
-    return found.rename_columns(distinct(rows.column_names))
+    compared = engine.evaluate(f"SELECT {', '.join(items)} FROM t", {"t": rows.rename_columns(names)})
+    return compared.rename_columns(distinct(rows.column_names))
 
 
 def in_one_column(answers: Sequence[pa.Table | None]) -> tuple[pa.ChunkedArray, pa.Field]:
@@ -354,11 +354,11 @@ def in_one_column(answers: Sequence[pa.Table | None]) -> tuple[pa.ChunkedArray, 
     Each answer's only value; or a STRUCT, where no answer has several rows; or a LIST of STRUCT. They are DuckDB's texts
     of that where the answers' columns, or their types, differ.
     """
-    known = [answer for answer in answers if answer is not None]
-    one_row = all(answer.num_rows <= 1 for answer in known)
-    one_value = one_row and all(answer.num_columns == 1 for answer in known)
+    present = [answer for answer in answers if answer is not None]
+    one_row = all(answer.num_rows <= 1 for answer in present)
+    one_value = one_row and all(answer.num_columns == 1 for answer in present)
     shown = "first(r.v)" if one_value else "first(r)" if one_row else "coalesce(list(r), [])"
-    if len({_form(answer, named=not one_value) for answer in known}) > 1:
+    if len({_form(answer, named=not one_value) for answer in present}) > 1:
         shown = f"CAST({shown} AS VARCHAR)"
     rows = {}
     for i, answer in enumerate(answers):

@@ -135,14 +135,14 @@ class _Writer:
     def _order(self, choice: RowChoice, gone: str) -> str:
         keys = list(choice.sort)
         keys += [(name, False) for name in self._key]
-        found = []
+        order = []
         for name, down in keys:
             each = next(each for each in self._matched if each.name == name)
             quoted = quoted_if_needed(name)
             value = f"CASE WHEN {gone} THEN earlier.{quoted} ELSE later.{quoted} END"
             value = value if each.after is not None else f"earlier.{quoted}"
-            found.append(f"{value} {'DESC' if down else 'ASC'} NULLS LAST")
-        return ", ".join(found if self._key else [*found, f"coalesce(earlier.{self._row_id}, later.{self._row_id})"])
+            order.append(f"{value} {'DESC' if down else 'ASC'} NULLS LAST")
+        return ", ".join(order if self._key else [*order, f"coalesce(earlier.{self._row_id}, later.{self._row_id})"])
 
 
 def _value(own: Column | None, each: Matched, *, same: bool) -> str:

@@ -99,7 +99,7 @@ def _check_key(old: Table, new: Table, name: str, key: Sequence[str], *, same: b
     for column in key:
         for table in (old, new):
             if table.column(column) is None:
-                hint = did_you_mean(column, [known.name for known in table.columns])
+                hint = did_you_mean(column, [each.name for each in table.columns])
                 raise EntryNotFoundError(f'{table.name} has no column "{column}" to pair rows by.{hint}')
 
 

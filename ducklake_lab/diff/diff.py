@@ -108,7 +108,7 @@ class Diff(RowDiff):
 
     def to_dict(self, rows: int = 50) -> dict[str, Any]:
         """All of it as values that JSON has, with the first `rows` changed rows; times are ISO texts."""
-        found = {
+        members = {
             "table": self.table,
             "other": self.other,
             "start": self.start.snapshot_id,
@@ -123,7 +123,7 @@ class Diff(RowDiff):
             "history": [_entry(entry) for entry in self.history],
             "rows": [asdict(row) for row in self.rows(rows)],
         }
-        plain: dict[str, Any] = in_json(found)
+        plain: dict[str, Any] = in_json(members)
         return plain
 
     def patch(self, *, revert: bool = False) -> str:

@@ -112,21 +112,21 @@ class Sides:
         """The columns of the later schema, then those only the earlier one has."""
         old, new = (side.table or self.before.table or self.after.table for side in (self.before, self.after))
         assert old is not None and new is not None  # one of the states has the table
-        found = []
+        columns = []
         for was, now in zip(self.aligned.before.columns, self.aligned.after.columns, strict=True):
             before, after = old.column_by_id(was.column_id), new.column_by_id(now.column_id)
-            found.append(Matched(now.name, before, after, has_returned=now.column_id in self.returned))
-        return found
+            columns.append(Matched(now.name, before, after, has_returned=now.column_id in self.returned))
+        return columns
 
 
 def align(old: Table, new: Table, *, same: bool) -> Aligned:
     """Matches columns by id where it is the same table, by name where there are two."""
     matches = {
-        column.column_id: found
+        column.column_id: same_column
         for column in new.columns
-        if (found := old.column_by_id(column.column_id) if same else old.column(column.name)) is not None
+        if (same_column := old.column_by_id(column.column_id) if same else old.column(column.name)) is not None
         # a nested column of another type in another table is another column
-        and (same or not found.children or found.data_type == column.data_type)
+        and (same or not same_column.children or same_column.data_type == column.data_type)
     }
     matched = {column.column_id for column in matches.values()}
     gone = [column for column in old.columns if column.column_id not in matched]
@@ -153,14 +153,14 @@ def align(old: Table, new: Table, *, same: bool) -> Aligned:
 def with_free_names(columns: Iterable[Column], taken: Iterable[str] = ()) -> list[Column]:
     """Return dropped columns under names that no other column has; `taken` are names of further columns."""
     names = {name.casefold() for name in taken}
-    found = []
+    renamed = []
     for column in columns:
         name = column.name
         while name.casefold() in names:
             name += " (dropped)"
         names.add(name.casefold())
-        found.append(replace(column, name=name))
-    return found
+        renamed.append(replace(column, name=name))
+    return renamed
 
 
 def _absent(column: Column, at: int) -> Column:

@@ -64,8 +64,8 @@ def histogram(changed: ChangedRows, index: int, column: Column) -> Histogram | N
         return None
     if distinct <= _CATEGORIES or low == high:
         return _categories(changed, index)
-    found = _bins(changed, value, kind, low, *equal_bins(low, high, kind, _BINS))
-    return replace(found, smallest=str(ends[0]), largest=str(ends[1]))
+    bins = _bins(changed, value, kind, low, *equal_bins(low, high, kind, _BINS))
+    return replace(bins, smallest=str(ends[0]), largest=str(ends[1]))
 
 
 def _is_time(kind: DataType) -> bool:
@@ -77,13 +77,13 @@ def _number(index: int, kind: DataType) -> str:
 
 
 def _bins(changed: ChangedRows, value: str, kind: DataType, low: float, width: float, bins: int) -> Histogram:
-    found = changed.run(
+    counted = changed.run(
         f"SELECT side, least({bin_sql('v', low, width)}, {bins - 1})::INTEGER AS b, count(*) FROM "
         f"(SELECT 0 AS side, {value} AS v FROM removed UNION ALL SELECT 1, {value} FROM added) "
         "WHERE v IS NOT NULL AND isfinite(v) GROUP BY ALL"
     )
     counts: tuple[list[int], list[int]] = ([0] * bins, [0] * bins)
-    for side, b, count in zip(*(column.to_pylist() for column in found.columns), strict=True):
+    for side, b, count in zip(*(column.to_pylist() for column in counted.columns), strict=True):
         counts[side][b] = count
     zone = ZoneInfo(changed.time_zone) if kind.name == "timestamptz" else UTC
     # digits enough to tell the edges apart
@@ -103,7 +103,7 @@ def _text(value: float, kind: DataType, zone: tzinfo, digits: int) -> str:
 
 
 def _categories(changed: ChangedRows, index: int) -> Histogram | None:
-    found = changed.run(
+    groups = changed.run(
         f"""
         WITH v AS (SELECT c{index}::VARCHAR AS label, 1 AS b, 0 AS a FROM removed
                    UNION ALL SELECT c{index}::VARCHAR, 0, 1 FROM added),
@@ -112,9 +112,9 @@ def _categories(changed: ChangedRows, index: int) -> Histogram | None:
         FROM groups ORDER BY a + b DESC, label LIMIT {_CATEGORIES}
         """
     )
-    if found.num_rows < 2:
+    if groups.num_rows < 2:
         return None
-    labels, before, after, distinct, total = (column.to_pylist() for column in found.columns)
+    labels, before, after, distinct, total = (column.to_pylist() for column in groups.columns)
     if distinct[0] > _MANY and sum(before) + sum(after) < _SHARE * int(total[0]):
         return None
     named = tuple(label(text) for text in labels)

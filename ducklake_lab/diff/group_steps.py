@@ -39,13 +39,13 @@ def group_steps(
         and counts.cells[place] + whole_rows > 1
     ]
     several.sort(key=lambda place: -counts.cells[place])
-    found = []
+    steps = []
     for place in several[:_COLUMNS]:
         groups = _largest(changed, keys, place)
         if any(group.share for group in groups):
             more = counts.cells[place] + whole_rows - len(groups)
-            found.append(ColumnSteps(changed.columns[place].name, groups, more))
-    return tuple(found)
+            steps.append(ColumnSteps(changed.columns[place].name, groups, more))
+    return tuple(steps)
 
 
 def _largest(changed: ChangedRows, keys: Sequence[int], place: int) -> tuple[GroupStep, ...]:
@@ -54,7 +54,7 @@ def _largest(changed: ChangedRows, keys: Sequence[int], place: int) -> tuple[Gro
     listed = "".join(f", CASE p.kind WHEN 'deleted' THEN r.c{key} ELSE a.c{key} END AS k{key}" for key in keys)
     old, new = (_number(f"{side}.c{place}", kind) for side in "ra")
     order = "ORDER BY size DESC NULLS LAST, rid"
-    found = changed.run(
+    largest = changed.run(
         f"""
         WITH numbers AS (
             SELECT p.rid, p.kind{listed}, r.c{place} AS before, a.c{place} AS after,
@@ -74,7 +74,7 @@ def _largest(changed: ChangedRows, keys: Sequence[int], place: int) -> tuple[Gro
         FROM lengths {order}
         """
     )
-    rows = zip(*texts_to_show(found, changed.time_zone), strict=True)
+    rows = zip(*texts_to_show(largest, changed.time_zone), strict=True)
     return tuple(
         GroupStep(rid, change, tuple(values), before, after, step, share)
         for rid, change, *values, before, after, step, share in rows

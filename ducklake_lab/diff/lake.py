@@ -204,19 +204,19 @@ def diff_lake(
         counts = [table_counts(lake, connection, number) for number in (start, end)] if only_one else []
     common = before.tables.keys() & after.tables.keys()
     renamed = {i for i in common if before.tables.names[i] != after.tables.names[i]}
-    found = [_whole(lake, before, after, table_id, counts, engines, is_fixed=is_fixed) for table_id in only_one]
-    found += [
+    diffs = [_whole(lake, before, after, table_id, counts, engines, is_fixed=is_fixed) for table_id in only_one]
+    diffs += [
         one
         for table_id in common & (touched | renamed)
         if (one := _changed(lake, before, after, table_id, engines, is_fixed=is_fixed)) is not None
     ]
-    found.sort(key=lambda one: (_KINDS.index(one.kind), one.name))
-    unchanged = len(common) - sum(one.kind in ("altered", "changed") for one in found)
+    diffs.sort(key=lambda one: (_KINDS.index(one.kind), one.name))
+    unchanged = len(common) - sum(one.kind in ("altered", "changed") for one in diffs)
     return LakeDiff(
         lake.title,
         snapshot_info(Side(lake, before, None)),
         snapshot_info(Side(lake, after, None)),
-        found,
+        diffs,
         unchanged,
         history,
     )
@@ -228,10 +228,10 @@ def diff_open(lake: Lake, base: CatalogState, sides: Mapping[str, tuple[Side, Si
     Args:
         sides: both states of each changed table, by `schema.table`.
     """
-    found = [_open(name, before, after, engines) for name, (before, after) in sides.items()]
-    found.sort(key=lambda one: (_KINDS.index(one.kind), one.name))
-    unchanged = len(base.tables) - sum(one.kind != "created" for one in found)
-    return LakeDiff(lake.title, snapshot_info(Side(lake, base, None)), None, found, unchanged, ())
+    diffs = [_open(name, before, after, engines) for name, (before, after) in sides.items()]
+    diffs.sort(key=lambda one: (_KINDS.index(one.kind), one.name))
+    unchanged = len(base.tables) - sum(one.kind != "created" for one in diffs)
+    return LakeDiff(lake.title, snapshot_info(Side(lake, base, None)), None, diffs, unchanged, ())
 
 
 def _open(name: str, before: Side, after: Side, engines: Engines) -> TableDiff:

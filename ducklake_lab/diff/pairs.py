@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from ducklake_lab.diff.model import KINDS, DiffSummary
 from ducklake_lab.duckdb.casting import cast_columns, differs_sql
+from ducklake_lab.engine.changes import numbered
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.entries import Column
-from ducklake_lab.model.staged import VIRTUAL_COLUMNS
 from ducklake_lab.model.types import FLOATS, INTEGERS, DataType
 
 #: A sample takes some of this many parts.
@@ -44,18 +44,17 @@ class RowCounts:
 
 def side(rows: Rows, columns: Sequence[Column]) -> Rows:
     """One side, of rows with the columns and then the virtual ones."""
-    names = [f"c{i}" for i in range(len(columns))]
-    found = rows.first(len(names) + len(VIRTUAL_COLUMNS), [*names, "file_id", "place", "rid", "snapshot_id"])
-    return found.query(f"SELECT {', '.join(['rid', *names])} FROM rows")
+    listed = ", ".join(["rid", *(f"c{i}" for i in range(len(columns)))])
+    return numbered(rows, len(columns)).query(f"SELECT {listed} FROM rows")
 
 
 def check_unique(rows: Rows, places: Sequence[int], key: Sequence[str], state: str) -> None:
     """Raises UsageError where several rows of a side have the same key."""
     listed = ", ".join(f"c{i}" for i in places)
-    found = rows.query(
+    repeated = rows.query(
         f"SELECT CAST(sum(n - 1) AS BIGINT) AS n FROM (SELECT count(*) AS n FROM rows GROUP BY {listed} HAVING count(*) > 1)"
     )
-    shared = found.arrow().column("n")[0].as_py()
+    shared = repeated.arrow().column("n")[0].as_py()
     if shared:
         raise UsageError(
             f"{', '.join(key)} is no key: in the {state} state {shared:,} rows share its values with another row; "
@@ -102,8 +101,8 @@ def count(pairs: Rows, later: int) -> RowCounts:
     # DuckDB plans thousands of FILTERs in a time that grows with their square
     conditions = [f"kind = '{kind}'" for kind in KINDS] + [f"d{i}" for i in range(later)]
     sums = [f"count(CASE WHEN {condition} THEN 1 END)" for condition in conditions]
-    found = pairs.query(f"SELECT {', '.join(f'{one} AS n{i}' for i, one in enumerate(sums))} FROM rows").arrow()
-    inserted, deleted, updated, *cells = (column[0].as_py() for column in found.columns)
+    counted = pairs.query(f"SELECT {', '.join(f'{one} AS n{i}' for i, one in enumerate(sums))} FROM rows").arrow()
+    inserted, deleted, updated, *cells = (column[0].as_py() for column in counted.columns)
     return RowCounts(inserted, deleted, updated, tuple(cells))
 
 
@@ -119,7 +118,7 @@ def sampled(
 
     def of(side: str) -> pa.Table:
         shown = ", ".join(f"{side}{i} AS c{i}" for i in range(len(columns)))
-        found = rows.query(f"SELECT {side}_rid AS rid, {shown} FROM rows WHERE {side}_rid IS NOT NULL").arrow()
-        return cast_columns(found, types).add_column(0, "rid", found.column("rid"))
+        values = rows.query(f"SELECT {side}_rid AS rid, {shown} FROM rows WHERE {side}_rid IS NOT NULL").arrow()
+        return cast_columns(values, types).add_column(0, "rid", values.column("rid"))
 
     return of("old"), of("new")

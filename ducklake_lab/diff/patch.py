@@ -124,8 +124,8 @@ class Patch:
         side = "added" if self._revert else "removed"
         equal = " AND ".join(f"w.c{place} IS NOT DISTINCT FROM k.c{place}" for place in places)
         tables = {"k": self._changed.tables[side], "w": reading(places)}
-        found = engine.evaluate(f"SELECT count(*) FROM w WHERE EXISTS (FROM k WHERE {equal})", tables)
-        there = found.column(0)[0].as_py() - self._changed.tables[side].num_rows
+        counted = engine.evaluate(f"SELECT count(*) FROM w WHERE EXISTS (FROM k WHERE {equal})", tables)
+        there = counted.column(0)[0].as_py() - self._changed.tables[side].num_rows
         if there:
             raise UsageError(
                 f"{', '.join(self._key)} is no key: {there:,} more rows have the values of changed ones ({listed}); "
@@ -238,9 +238,9 @@ class Patch:
         cells = [
             _Cell(place, self._name(old, new), new.data_type) for place, old, new in self._matched if new is not None
         ]
-        found = {cell.place: cell for cell in cells}
+        by_place = {cell.place: cell for cell in cells}
         path = self._path(self._table)
-        keys = [found[place] for place in places_of(self._changed.columns, self._key)]
+        keys = [by_place[place] for place in places_of(self._changed.columns, self._key)]
         gone = self._changed.of_kind(here, goes)
         if gone.num_rows and keys:
             yield f"DELETE FROM {path} AS t USING ({_values(_listed(gone, keys))}) AS p({_names(keys)})\nWHERE {_equal(keys)}"
@@ -249,7 +249,7 @@ class Patch:
             yield f"DELETE FROM {path} WHERE rowid IN ({ids})"
         updated = self._changed.of_kind(there, "updated")
         for changed, rows in self._by_cells(updated):
-            if set_here := [found[place] for place in changed if place in found]:
+            if set_here := [by_place[place] for place in changed if place in by_place]:
                 yield self._update(path, rows, keys, set_here)
         new = self._changed.of_kind(there, comes)
         if new.num_rows:

@@ -171,9 +171,9 @@ class RowDiff(ABC):
         """
         if limit < 0:
             raise UsageError(f"The number of rows to show is 0 or more, not {limit}.")
-        found = copy(self)
-        found.choice, found.limit = self._changed.named(RowChoice(kind, changed, keys_of(sort))), limit
-        return found
+        copied = copy(self)
+        copied.choice, copied.limit = self._changed.named(RowChoice(kind, changed, keys_of(sort))), limit
+        return copied
 
     @abstractmethod
     def statement(self, choice: RowChoice, limit: int | None = None, offset: int = 0) -> str:

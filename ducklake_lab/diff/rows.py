@@ -93,9 +93,9 @@ class ChangedRows:
         columns = ", ".join(f"x.c{i}" for i in range(len(self.all_columns)))
         for side in ("removed", "added"):
             tables = {"x": self.tables[side], "k": numbered}
-            found = engine.evaluate(f"SELECT k.rid, {columns} FROM x JOIN k ON {equal}", tables)
-            check_unique(InMemory(found), indexes, key, "earlier" if side == "removed" else "later")
-            self.tables[side] = found
+            renumbered = engine.evaluate(f"SELECT k.rid, {columns} FROM x JOIN k ON {equal}", tables)
+            check_unique(InMemory(renumbered), indexes, key, "earlier" if side == "removed" else "later")
+            self.tables[side] = renumbered
 
     def run(self, sql: str) -> pa.Table:
         """A query over `tables`."""
@@ -147,7 +147,7 @@ class ChangedRows:
         )
         sides = "LEFT JOIN removed AS r ON r.rid = p.rid LEFT JOIN added AS a ON a.rid = p.rid"
         order = ", ".join([*(self._sort_key(name, down) for name, down in choice.sort), "p.rid"])
-        found = self.run(
+        fetched = self.run(
             f"""
             SELECT p.*, {before}{after} FROM (
                 SELECT p.* FROM pairs AS p {sides if choice.sort else ""} WHERE {self._condition(choice)}
@@ -157,10 +157,12 @@ class ChangedRows:
         )
         rows = []
         listed: Iterable[Sequence[object]] = (
-            zip(*texts_to_show(found, self.time_zone), strict=True) if as_shown else python_rows(found, self.time_zone)
+            zip(*texts_to_show(fetched, self.time_zone), strict=True)
+            if as_shown
+            else python_rows(fetched, self.time_zone)
         )
         for values in listed:
-            row = dict(zip(found.column_names, values, strict=True))
+            row = dict(zip(fetched.column_names, values, strict=True))
             kind = row["kind"]
             old = None if kind == "inserted" else {c.name: row[f"b{i}"] for i, c in enumerate(self.all_columns)}
             new = None if kind == "deleted" else {c.name: row[f"a{i}"] for i, c in enumerate(self.columns)}
@@ -194,7 +196,7 @@ def place_of(names: Sequence[str], name: str) -> int:
     """
     if name in names:
         return names.index(name)
-    folded = [known.casefold() for known in names]
+    folded = [name.casefold() for name in names]
     if name.casefold() not in folded:
         raise EntryNotFoundError(f'The diff has no column "{name}".{did_you_mean(name, names)}')
     return folded.index(name.casefold())

@@ -61,13 +61,13 @@ def patterns(changed: ChangedRows, counts: RowCounts) -> list[Pattern]:
         ("inserted", "added", counts.inserted),
         ("updated", "removed", counts.updated),
     )
-    found = [one for kind, side, count in kinds if count >= 2 for one in _candidates(changed, kind, side)]
+    candidates = [one for kind, side, count in kinds if count >= 2 for one in _candidates(changed, kind, side)]
     compared: list[tuple[_Candidate, float | None]]
     if changed.earlier is None:
-        compared = [(one, None) for one in found if _is_telling(changed, one)]
+        compared = [(one, None) for one in candidates if _is_telling(changed, one)]
     else:
-        shares = _unchanged_shares(changed, found)
-        compared = [(one, share) for one, share in zip(found, shares, strict=True) if share <= _RARER * one.share]
+        shares = _unchanged_shares(changed, candidates)
+        compared = [(one, share) for one, share in zip(candidates, shares, strict=True) if share <= _RARER * one.share]
     compared.sort(key=lambda pair: ((pair[1] or 0.0) / pair[0].share, -pair[0].share))
     return [
         Pattern(kind, f"{quoted_if_needed(changed.columns[one.index].name)} {one.test}", one.share, one.rows, share)
@@ -112,9 +112,9 @@ def _candidates(changed: ChangedRows, kind: Kind, side: str) -> Iterator[_Candid
             low, high, width = _range(bounds)
             if width.is_finite() and width > 0:
                 tests.append((index, f"BETWEEN {_literal(low, column)} AND {_literal(high, column)}", width))
-    found = _counts(changed, [f"c{index} {test}" for index, test, _ in tests], source)
+    counts = _counts(changed, [f"c{index} {test}" for index, test, _ in tests], source)
     taken = set()
-    for (index, test, wide), count in zip(tests, found, strict=True):
+    for (index, test, wide), count in zip(tests, counts, strict=True):
         if count / rows > (_MOST if wide is None else _INSIDE - 0.01) and index not in taken:
             taken.add(index)
             yield _Candidate(kind, index, test, count, count / rows, wide)
@@ -139,13 +139,13 @@ def _counts(changed: ChangedRows, conditions: Sequence[str], source: str) -> lis
     return [int(str(count)) for count in changed.row(f"SELECT {sums} {source}")] if conditions else []
 
 
-def _unchanged_shares(changed: ChangedRows, found: Sequence[_Candidate]) -> list[float]:
+def _unchanged_shares(changed: ChangedRows, candidates: Sequence[_Candidate]) -> list[float]:
     """The exact share of unchanged rows for which each condition holds; 1.0 where there are no unchanged rows."""
     assert changed.earlier is not None  # called only where it is given
-    if not found:
+    if not candidates:
         return []
-    conditions = ["true", *(one.sql for one in found)]
-    whole = changed.earlier(sorted({one.index for one in found}))
+    conditions = ["true", *(one.sql for one in candidates)]
+    whole = changed.earlier(sorted({one.index for one in candidates}))
     sums = ", ".join(f"count(*) FILTER ({condition})" for condition in conditions)
     row = engine.evaluate(f"SELECT {sums} FROM t", {"t": whole}, changed.time_zone)
     before = [int(column[0].as_py()) for column in row.columns]

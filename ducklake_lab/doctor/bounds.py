@@ -36,29 +36,29 @@ def measure_column(context: Context, row: Row) -> Plan:
     except DuckLakeError as error:
         raise NoRepairError(f"the file cannot be read: {error}") from None
     values = rows.column(column.name)
-    (found,) = extremes([(_without_nan(values, column.data_type), column.data_type)])
+    (bounds,) = extremes([(_without_nan(values, column.data_type), column.data_type)])
     nulls = values.null_count
     new = update(
         _FILE,
         record,
-        min_value=found.low,
-        max_value=found.high,
+        min_value=bounds.low,
+        max_value=bounds.high,
         value_count=len(values) - nulls,
         null_count=nulls,
         contains_nan=_contains_nan(values, column.data_type),
-        min_is_exact=None if found.low is None else True,
-        max_is_exact=None if found.high is None else True,
+        min_is_exact=None if bounds.low is None else True,
+        max_is_exact=None if bounds.high is None else True,
     )
     has_nan = new.new is not None and bool(new.new["contains_nan"])
-    return Plan([new, *_widened(context, row, found.low, found.high, has_nulls=nulls > 0, has_nan=has_nan)], table_id)
+    return Plan([new, *_widened(context, row, bounds.low, bounds.high, has_nulls=nulls > 0, has_nan=has_nan)], table_id)
 
 
 def _contains_nan(values: pa.ChunkedArray, data_type: DataType) -> bool | None:
     """Return whether a column has NaN; None for types that have none."""
     if data_type.name not in FLOATS:
         return None
-    found = evaluate("SELECT count(*) FILTER (isnan(v)) > 0 FROM rows", {"rows": pa.table({"v": values})})
-    return bool(found.column(0)[0].as_py())
+    answer = evaluate("SELECT count(*) FILTER (isnan(v)) > 0 FROM rows", {"rows": pa.table({"v": values})})
+    return bool(answer.column(0)[0].as_py())
 
 
 def _without_nan(values: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArray:
@@ -72,10 +72,10 @@ def _widened(
 ) -> list[Change]:
     """Return changes after which the table's statistics hold those of a file; without bounds they hold anything."""
     table_id, column_id = _ids(row)
-    found = read(context, _TABLE, table_id=table_id, column_id=column_id)
-    if len(found) != 1:
+    records = read(context, _TABLE, table_id=table_id, column_id=column_id)
+    if len(records) != 1:
         return []
-    record = found[0]
+    record = records[0]
     values: Record = {"contains_null": True} if has_nulls else {}
     values |= {"contains_nan": True} if has_nan else {}
     if low is None or high is None:
@@ -92,25 +92,25 @@ def _widened(
 
 
 def _type_of(context: Context, table_id: int, column_id: int) -> DataType:
-    found = context.rows(
+    types = context.rows(
         f"SELECT column_type FROM ducklake_column WHERE table_id = {table_id:d} AND column_id = {column_id:d} "
         "ORDER BY begin_snapshot DESC LIMIT 1"
     )
-    if not found:
+    if not types:
         raise NoRepairError("the column's type is not known")
-    return DataType(str(found[0]["column_type"]))
+    return DataType(str(types[0]["column_type"]))
 
 
 def widen_table_bounds(context: Context, row: Row) -> Plan:
     table_id, column_id = _ids(row)
     record = only(read(context, _TABLE, table_id=table_id, column_id=column_id), "the column's statistics")
     kind = _type_of(context, table_id, column_id)
-    found = context.rows(
+    of_files = context.rows(
         "SELECT DISTINCT s.min_value AS low, s.max_value AS high FROM ducklake_file_column_stats AS s "
         "JOIN ducklake_data_file AS f ON f.data_file_id = s.data_file_id WHERE f.end_snapshot IS NULL "
         f"AND s.table_id = {table_id:d} AND s.column_id = {column_id:d}"
     )
-    ends = [str(one[name]) for one in found for name in ("low", "high") if one[name] is not None]
+    ends = [str(one[name]) for one in of_files for name in ("low", "high") if one[name] is not None]
     ends += [str(record[name]) for name in ("min_value", "max_value") if record[name] is not None]
     least, largest = smallest_and_largest(ends, kind)
     change = update(
@@ -130,30 +130,30 @@ def admit_nulls(context: Context, row: Row) -> Plan:
 
 def keep_one_of_file(context: Context, row: Row) -> Plan:
     table_id, column_id = _ids(row)
-    found = read(context, _FILE, data_file_id=row["id"], column_id=column_id, table_id=table_id)
-    return Plan(replaced(_FILE, found, [_common(found)]), table_id)
+    records = read(context, _FILE, data_file_id=row["id"], column_id=column_id, table_id=table_id)
+    return Plan(replaced(_FILE, records, [_common(records)]), table_id)
 
 
 def keep_one_of_table(context: Context, row: Row) -> Plan:
     table_id, column_id = _ids(row)
-    found = read(context, _TABLE, table_id=table_id, column_id=column_id)
-    return Plan(replaced(_TABLE, found, [{**_common(found), "contains_null": _any(found)}]), table_id)
+    records = read(context, _TABLE, table_id=table_id, column_id=column_id)
+    return Plan(replaced(_TABLE, records, [{**_common(records), "contains_null": _any(records)}]), table_id)
 
 
-def _common(found: list[Record]) -> Record:
+def _common(records: list[Record]) -> Record:
     """Return what all rows say; None for the rest, which promises nothing."""
-    return {name: value if all(one[name] == value for one in found) else None for name, value in found[0].items()}
+    return {name: value if all(one[name] == value for one in records) else None for name, value in records[0].items()}
 
 
-def _any(found: list[Record]) -> object:
-    return found[0]["contains_null"] if len({one["contains_null"] for one in found}) == 1 else True
+def _any(records: list[Record]) -> object:
+    return records[0]["contains_null"] if len({one["contains_null"] for one in records}) == 1 else True
 
 
 def move_stats(context: Context, row: Row) -> Plan:
-    found = read(context, _FILE, data_file_id=row["id"], table_id=row["other_table"])
+    records = read(context, _FILE, data_file_id=row["id"], table_id=row["other_table"])
     if read(context, _FILE, data_file_id=row["id"], table_id=row["table_id"]):
         raise NoRepairError("the file has statistics for its own table too")
-    return Plan([update(_FILE, one, table_id=row["table_id"]) for one in found], int(str(row["table_id"])))
+    return Plan([update(_FILE, one, table_id=row["table_id"]) for one in records], int(str(row["table_id"])))
 
 
 def drop_dangling_stats(_: Context, row: Row) -> Plan:

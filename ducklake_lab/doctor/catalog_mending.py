@@ -10,6 +10,7 @@ from ducklake_lab.doctor.plan import (
     Plan,
     Record,
     distinct,
+    dropped,
     number,
     only,
     read,
@@ -20,19 +21,19 @@ from ducklake_lab.doctor.plan import (
 
 
 def keep_one_snapshot(context: Context, row: Row) -> Plan:
-    found = read(context, "ducklake_snapshot", snapshot_id=row["id"])
-    if len({(one["schema_version"]) for one in found}) > 1:
+    records = read(context, "ducklake_snapshot", snapshot_id=row["id"])
+    if len({(one["schema_version"]) for one in records}) > 1:
         raise NoRepairError("the rows have other schema versions")
-    last = max(found, key=lambda one: (number(one["next_file_id"]), number(one["next_catalog_id"])))
-    kept = {**last, "next_catalog_id": max(number(one["next_catalog_id"]) for one in found)}
-    return Plan(replaced("ducklake_snapshot", found, [kept]))
+    last = max(records, key=lambda one: (number(one["next_file_id"]), number(one["next_catalog_id"])))
+    kept = {**last, "next_catalog_id": max(number(one["next_catalog_id"]) for one in records)}
+    return Plan(replaced("ducklake_snapshot", records, [kept]))
 
 
-def _keep_equal(table: str, found: list[Record]) -> Plan:
-    kept = distinct(found)
+def _keep_equal(table: str, records: list[Record], table_id: int | None = None) -> Plan:
+    kept = distinct(records)
     if len(kept) > 1:
         raise NoRepairError("the rows differ, and which is right is not known")
-    return Plan(replaced(table, found, kept))
+    return Plan(replaced(table, records, kept), table_id)
 
 
 def keep_one_change(context: Context, row: Row) -> Plan:
@@ -55,8 +56,7 @@ def add_changes(_: Context, row: Row) -> Plan:
 
 
 def drop_changes(context: Context, row: Row) -> Plan:
-    found = distinct(read(context, "ducklake_snapshot_changes", snapshot_id=row["id"]))
-    return Plan([Change("ducklake_snapshot_changes", record, None) for record in found])
+    return Plan(dropped(context, "ducklake_snapshot_changes", snapshot_id=row["id"]))
 
 
 def count_on(context: Context, _: Row) -> Plan:
@@ -80,10 +80,10 @@ def count_on(context: Context, _: Row) -> Plan:
 
 
 def add_version(context: Context, row: Row) -> Plan:
-    (found,) = context.rows(
+    (first,) = context.rows(
         f"SELECT min(begin_snapshot) AS begin_snapshot FROM ducklake_table WHERE table_id = {number(row['table_id']):d}"
     )
-    return _version_row(context, row, number(found["begin_snapshot"]))
+    return _version_row(context, row, number(first["begin_snapshot"]))
 
 
 def add_version_of_change(context: Context, row: Row) -> Plan:
@@ -91,28 +91,27 @@ def add_version_of_change(context: Context, row: Row) -> Plan:
 
 
 def _version_row(context: Context, row: Row, begin: int) -> Plan:
-    found = context.rows(
+    newest = context.rows(
         f"SELECT max(schema_version) AS schema_version FROM ducklake_snapshot WHERE snapshot_id = {begin:d}"
     )
-    if found[0]["schema_version"] is None:
+    if newest[0]["schema_version"] is None:
         raise NoRepairError(f"snapshot {begin} has expired, and with it the schema version that began then")
     new: Record = {
         "begin_snapshot": begin,
-        "schema_version": found[0]["schema_version"],
+        "schema_version": newest[0]["schema_version"],
         "table_id": row["table_id"],
     }
     return Plan([Change("ducklake_schema_versions", None, new)], table_of_hit(row))
 
 
 def keep_first_version(context: Context, row: Row) -> Plan:
-    found = read(context, "ducklake_schema_versions", table_id=row["table_id"], schema_version=row["id"])
-    first = min(found, key=lambda one: number(one["begin_snapshot"]))
-    return Plan(replaced("ducklake_schema_versions", found, [first]), table_of_hit(row))
+    records = read(context, "ducklake_schema_versions", table_id=row["table_id"], schema_version=row["id"])
+    first = min(records, key=lambda one: number(one["begin_snapshot"]))
+    return Plan(replaced("ducklake_schema_versions", records, [first]), table_of_hit(row))
 
 
 def drop_versions(context: Context, row: Row) -> Plan:
-    found = distinct(read(context, "ducklake_schema_versions", table_id=row["id"]))
-    return Plan([Change("ducklake_schema_versions", record, None) for record in found])
+    return Plan(dropped(context, "ducklake_schema_versions", table_id=row["id"]))
 
 
 # Entries
@@ -133,38 +132,34 @@ def _versions(context: Context, row: Row) -> tuple[str, list[Record]]:
 
 
 def end_never(context: Context, row: Row) -> Plan:
-    table, found = _versions(context, row)
+    table, versions = _versions(context, row)
     wrong = [
-        one for one in found if one["begin_snapshot"] == row["first_one"] and one["end_snapshot"] == row["last_one"]
+        one for one in versions if one["begin_snapshot"] == row["first_one"] and one["end_snapshot"] == row["last_one"]
     ]
-    if any(number(one["begin_snapshot"]) > number(row["first_one"]) for one in found):
+    if any(number(one["begin_snapshot"]) > number(row["first_one"]) for one in versions):
         raise NoRepairError("a later version of it begins, at which it may have to end")
     return Plan([update(table, one, end_snapshot=None) for one in distinct(wrong)], table_of_hit(row))
 
 
 def end_version(context: Context, row: Row) -> Plan:
-    table, found = _versions(context, row)
-    first = only([one for one in found if one["begin_snapshot"] == row["first_one"]], f"{row['kind']} {row['id']}")
-    only([one for one in found if one["begin_snapshot"] == row["other"]], f"{row['kind']} {row['id']}")
-    begins = [number(one["begin_snapshot"]) for one in found]
+    table, versions = _versions(context, row)
+    first = only([one for one in versions if one["begin_snapshot"] == row["first_one"]], f"{row['kind']} {row['id']}")
+    only([one for one in versions if one["begin_snapshot"] == row["other"]], f"{row['kind']} {row['id']}")
+    begins = [number(one["begin_snapshot"]) for one in versions]
     following = min(begin for begin in begins if begin > number(row["first_one"]))
     return Plan([update(table, first, end_snapshot=following)], table_of_hit(row))
 
 
 def keep_one_version(context: Context, row: Row) -> Plan:
-    table, found = _versions(context, row)
-    same = [one for one in found if one["begin_snapshot"] == row["first_one"]]
-    kept = distinct(same)
-    if len(kept) > 1:
-        raise NoRepairError("the rows differ, and which is right is not known")
-    plan = Plan(replaced(table, same, kept), table_of_hit(row))
-    return plan
+    table, versions = _versions(context, row)
+    same = [one for one in versions if one["begin_snapshot"] == row["first_one"]]
+    return _keep_equal(table, same, table_of_hit(row))
 
 
 def end_partitioning(context: Context, row: Row) -> Plan:
     one = only(read(context, "ducklake_partition_info", partition_id=row["id"]), f"partitioning {row['id']}")
     other = only(read(context, "ducklake_partition_info", partition_id=row["other"]), f"partitioning {row['other']}")
-    first, second = sorted((one, other), key=lambda found: number(found["begin_snapshot"]))
+    first, second = sorted((one, other), key=lambda record: number(record["begin_snapshot"]))
     if first["begin_snapshot"] == second["begin_snapshot"]:
         raise NoRepairError("both begin with one snapshot")
     return Plan([update("ducklake_partition_info", first, end_snapshot=second["begin_snapshot"])], table_of_hit(row))

@@ -20,11 +20,11 @@ def seen_files(context: Context, table_id: int | None = None, file_id: int | Non
     """Return data files that a snapshot sees: those of a table or of all, or one."""
     f = t.data_file.c
     wanted = [table_id] if table_id is not None else sorted(context.names)
-    found: list[DataFile] = []
+    files: list[DataFile] = []
     for one in wanted:
         condition = f.data_file_id == file_id if file_id is not None else f.data_file_id >= 0
-        found += read_data_files(context.connection, one, condition)
-    return [file for file in found if first_seen(context, file) is not None]
+        files += read_data_files(context.connection, one, condition)
+    return [file for file in files if first_seen(context, file) is not None]
 
 
 def first_seen(context: Context, file: DataFile) -> int | None:

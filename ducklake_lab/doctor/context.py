@@ -61,8 +61,8 @@ class Context:
     @cached_property
     def snapshots(self) -> list[int]:
         """Ids of all snapshots, ascending."""
-        found = self.connection.execute(sa.select(t.snapshot.c.snapshot_id)).scalars()
-        return sorted({int(one) for one in found if one is not None})
+        ids = self.connection.execute(sa.select(t.snapshot.c.snapshot_id)).scalars()
+        return sorted({int(one) for one in ids if one is not None})
 
     @property
     def newest(self) -> int:
@@ -84,8 +84,8 @@ class Context:
     def registered(self) -> list[tuple[int, str, int]]:
         """Table, name and schema version of the tables of inlined rows that the catalog names."""
         i = t.inlined_data_tables.c
-        found = self.connection.execute(sa.select(i.table_id, i.table_name, i.schema_version)).all()
-        return [(row[0], row[1], row[2]) for row in found]
+        rows = self.connection.execute(sa.select(i.table_id, i.table_name, i.schema_version)).all()
+        return [(row[0], row[1], row[2]) for row in rows]
 
     @property
     def readable(self) -> list[tuple[int, str]]:
@@ -117,8 +117,8 @@ class Context:
     def options(self) -> dict[str, str]:
         """Options of the whole lake, as the catalog has them."""
         m = t.lake_metadata.c
-        found = self.connection.execute(sa.select(m.key, m.value).where(m.scope.is_(None)))
-        return {str(key): str(value) for key, value in found}
+        rows = self.connection.execute(sa.select(m.key, m.value).where(m.scope.is_(None)))
+        return {str(key): str(value) for key, value in rows}
 
     @property
     def is_encrypted(self) -> bool:
@@ -131,9 +131,9 @@ class Context:
 
     def rows(self, query: str) -> list[dict[str, object]]:
         """Run a query over the catalog's tables."""
-        found = run_text(self.connection, query)
-        names = list(found.keys())
-        return [dict(zip(names, row, strict=True)) for row in found]
+        answer = run_text(self.connection, query)
+        names = list(answer.keys())
+        return [dict(zip(names, row, strict=True)) for row in answer]
 
     def tuples(self, query: str) -> list[tuple[Any, ...]]:
         """Run a query over the catalog's tables, whose columns have a fixed order."""

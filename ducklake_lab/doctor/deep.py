@@ -85,38 +85,38 @@ def facts(context: Context) -> list[FileFacts]:
 
 def _stats(context: Context, table_id: int) -> dict[int, dict[int, ColumnStats]]:
     """Statistics of a table's files, by file and column."""
-    found: dict[int, dict[int, ColumnStats]] = defaultdict(dict)
+    stats: dict[int, dict[int, ColumnStats]] = defaultdict(dict)
     query = (
         "SELECT data_file_id, column_id, value_count, null_count, min_value, max_value, contains_nan "
         f"FROM ducklake_file_column_stats WHERE table_id = {table_id:d}"
     )
     for file_id, column_id, *values in context.tuples(query):
-        found[file_id][column_id] = ColumnStats(column_id, None, *values)
-    return found
+        stats[file_id][column_id] = ColumnStats(column_id, None, *values)
+    return stats
 
 
 def _read(context: Context, file: DataFile, table: Table | None, stats: dict[int, ColumnStats]) -> FileFacts:
     path = context.place(file.table_id, file.path, file.path_is_relative)
-    found = FileFacts(file, path)
+    file_facts = FileFacts(file, path)
     try:
-        found.rows = footers.footer_of(context, path, file.encryption_key).rows
+        file_facts.rows = footers.footer_of(context, path, file.encryption_key).rows
         if table is None:
-            return found
+            return file_facts
         rows = read_rows(plan_of(context, file, table))
     except (DuckLakeError, *footers._UNREADABLE) as error:
-        found.error = str(error).strip().partition("\n")[0]
-        return found
-    found.row_ids = rows.column(ROW_ID).fill_null(-1).to_numpy().astype(np.int64)
+        file_facts.error = str(error).strip().partition("\n")[0]
+        return file_facts
+    file_facts.row_ids = rows.column(ROW_ID).fill_null(-1).to_numpy().astype(np.int64)
     snapshots = rows.column(SNAPSHOT_ID).fill_null(-1).to_numpy()
-    found.newest = int(snapshots.max()) if len(snapshots) else None
-    found.keys = other_keys(file, table, rows)
+    file_facts.newest = int(snapshots.max()) if len(snapshots) else None
+    file_facts.keys = other_keys(file, table, rows)
     for column in table.columns:
-        known = stats.get(column.column_id)
-        if known is not None and not column.children and column.type in _COMPARED:
-            checked = _checked(column, known, rows.column(column.name))
+        column_stats = stats.get(column.column_id)
+        if column_stats is not None and not column.children and column.type in _COMPARED:
+            checked = _checked(column, column_stats, rows.column(column.name))
             if checked.outside or checked.nulls is not None:
-                found.columns.append(checked)
-    return found
+                file_facts.columns.append(checked)
+    return file_facts
 
 
 def _checked(column: Column, stats: ColumnStats, values: pa.ChunkedArray) -> ColumnFacts:
@@ -163,33 +163,33 @@ def wrong_counts(context: Context) -> Iterator[Row]:
 
 def rows_outside_bounds(context: Context) -> Iterator[Row]:
     for one in context.once(facts):
-        for found in one.columns:
-            if found.outside:
-                name, stats = found.column.name, found.stats
+        for checked in one.columns:
+            if checked.outside:
+                name, stats = checked.column.name, checked.stats
                 yield _row(
                     one,
-                    column_id=found.column.column_id,
+                    column_id=checked.column.column_id,
                     column_name=name,
                     low=stats.min_value,
                     high=stats.max_value,
-                    outside=found.outside,
+                    outside=checked.outside,
                     evidence="SELECT min_value, max_value FROM ducklake_file_column_stats "
-                    f"WHERE data_file_id = {one.file.data_file_id:d} AND column_id = {found.column.column_id:d}",
+                    f"WHERE data_file_id = {one.file.data_file_id:d} AND column_id = {checked.column.column_id:d}",
                 )
 
 
 def wrong_null_counts(context: Context) -> Iterator[Row]:
     for one in context.once(facts):
-        for found in one.columns:
-            if found.nulls is not None:
+        for checked in one.columns:
+            if checked.nulls is not None:
                 yield _row(
                     one,
-                    column_id=found.column.column_id,
-                    column_name=found.column.name,
-                    null_count=found.stats.null_count,
-                    nulls=found.nulls,
+                    column_id=checked.column.column_id,
+                    column_name=checked.column.name,
+                    null_count=checked.stats.null_count,
+                    nulls=checked.nulls,
                     evidence="SELECT value_count, null_count FROM ducklake_file_column_stats "
-                    f"WHERE data_file_id = {one.file.data_file_id:d} AND column_id = {found.column.column_id:d}",
+                    f"WHERE data_file_id = {one.file.data_file_id:d} AND column_id = {checked.column.column_id:d}",
                 )
 
 
@@ -284,8 +284,8 @@ def large_row_ids(context: Context) -> Iterator[Row]:
         if len(kept):
             largest[one.file.table_id] = max(largest.get(one.file.table_id, -1), int(kept.max()))
     for table_id, row_id in largest.items():
-        found = context.rows(f"SELECT max(next_row_id) AS n FROM ducklake_table_stats WHERE table_id = {table_id:d}")
-        following = found[0]["n"]
+        counter = context.rows(f"SELECT max(next_row_id) AS n FROM ducklake_table_stats WHERE table_id = {table_id:d}")
+        following = counter[0]["n"]
         if following is not None and row_id >= int(str(following)):
             yield {
                 "table_id": table_id,
@@ -321,9 +321,9 @@ def _deletes(context: Context) -> Iterator[tuple[dict[str, object], npt.NDArray[
         except (DataFileError, UnsupportedFeatureError):
             return None
 
-    for record, found in zip(records, in_parallel(records, positions), strict=True):
-        if found is not None:
-            yield record, found
+    for record, deleted in zip(records, in_parallel(records, positions), strict=True):
+        if deleted is not None:
+            yield record, deleted
 
 
 def _of_delete(record: dict[str, object], **values: object) -> Row:

@@ -45,8 +45,8 @@ def delete_of(record: Row) -> DeleteFile:
 
 
 def _delete_files(context: Context, table_id: int, file_id: int) -> list[DeleteFile]:
-    found = map(delete_of, read(context, "ducklake_delete_file", table_id=table_id, data_file_id=file_id))
-    return sorted(found, key=lambda delete: (delete.begin_snapshot, delete.delete_file_id))
+    deletes = map(delete_of, read(context, "ducklake_delete_file", table_id=table_id, data_file_id=file_id))
+    return sorted(deletes, key=lambda delete: (delete.begin_snapshot, delete.delete_file_id))
 
 
 def _read(context: Context, delete: DeleteFile, table_id: int) -> tuple[Positions, Positions]:

@@ -69,9 +69,9 @@ def examine(lake: Lake, table_id: int | None = None, *, deep: bool = False) -> E
 def _findings(context: Context, check: Check) -> list[Finding]:
     try:
         rows = hits(context, check, MOST + 1)
-        found = [_finding(context, check, row) for row in rows[:MOST]]
+        findings = [_finding(context, check, row) for row in rows[:MOST]]
         if len(rows) > MOST:
-            found.append(_more(context, check))
+            findings.append(_more(context, check))
     # a damaged catalog may have texts where numbers belong
     except (DuckLakeError, sa.exc.SQLAlchemyError, duckdb.Error, TypeError, ValueError) as error:
         if context.connection.in_transaction():
@@ -81,7 +81,7 @@ def _findings(context: Context, check: Check) -> list[Finding]:
         evidence = _qualified(context, query) if query is not None else ""
         text = f"The check {check.name} cannot be asked: {reason}"
         return [Finding("error", "lake", text, evidence, None, "none: mend what keeps it from being asked", check.name)]
-    return found
+    return findings
 
 
 def hits(context: Context, check: Check, most: int | None = None, key: Mapping[str, object] | None = None) -> list[Row]:
@@ -92,12 +92,12 @@ def hits(context: Context, check: Check, most: int | None = None, key: Mapping[s
         key: only hits with these values.
     """
     if check.probe is not None:
-        found: Iterable[Row] = check.probe(context)
+        rows: Iterable[Row] = check.probe(context)
         if context.table_id is not None:
-            found = (row for row in found if row["table_id"] == context.table_id)
+            rows = (row for row in rows if row["table_id"] == context.table_id)
         if key is not None:
-            found = (row for row in found if all(row[name] == value for name, value in key.items()))
-        return list(islice(found, most))
+            rows = (row for row in rows if all(row[name] == value for name, value in key.items()))
+        return list(islice(rows, most))
     query = check.query(context) if check.query is not None else None
     if query is None or (context.table_id is not None and _is_of_lake(query)):
         return []

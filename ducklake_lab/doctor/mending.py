@@ -14,6 +14,7 @@ from ducklake_lab.doctor.plan import (
     Record,
     Statement,
     distinct,
+    dropped,
     number,
     only,
     read,
@@ -81,10 +82,8 @@ def recount_data_file(context: Context, row: Row) -> Plan:
 
 
 def unschedule(context: Context, row: Row) -> Plan:
-    found = read(
-        context, "ducklake_files_scheduled_for_deletion", path=row["scheduled"], data_file_id=row["scheduled_id"]
-    )
-    return Plan([Change("ducklake_files_scheduled_for_deletion", record, None) for record in distinct(found)])
+    table = "ducklake_files_scheduled_for_deletion"
+    return Plan(dropped(context, table, path=row["scheduled"], data_file_id=row["scheduled_id"]))
 
 
 # Deletions
@@ -163,14 +162,13 @@ def make_table_stats(context: Context, row: Row) -> Plan:
 
 
 def join_table_stats(context: Context, row: Row) -> Plan:
-    found = read(context, "ducklake_table_stats", table_id=row["table_id"])
-    kept: Record = {name: max(number(one[name] or 0) for one in found) for name in found[0]}
-    return Plan(replaced("ducklake_table_stats", found, [kept]), table_of_hit(row))
+    records = read(context, "ducklake_table_stats", table_id=row["table_id"])
+    kept: Record = {name: max(number(one[name] or 0) for one in records) for name in records[0]}
+    return Plan(replaced("ducklake_table_stats", records, [kept]), table_of_hit(row))
 
 
 def drop_table_stats(context: Context, row: Row) -> Plan:
-    found = distinct(read(context, "ducklake_table_stats", table_id=row["id"]))
-    return Plan([Change("ducklake_table_stats", record, None) for record in found])
+    return Plan(dropped(context, "ducklake_table_stats", table_id=row["id"]))
 
 
 # Inlined rows
@@ -216,15 +214,14 @@ def drop_inlined_name(context: Context, row: Row) -> Plan:
     name = str(row["name"])
     if name in context.data_tables and context.rows(f"SELECT 1 FROM {quote_identifier(name)} LIMIT 1"):
         raise NoRepairError("it holds rows, and may be the only copy")
-    found = distinct(read(context, "ducklake_inlined_data_tables", table_id=row["id"], table_name=name))
-    return Plan([Change("ducklake_inlined_data_tables", record, None) for record in found])
+    return Plan(dropped(context, "ducklake_inlined_data_tables", table_id=row["id"], table_name=name))
 
 
 def name_once(context: Context, row: Row) -> Plan:
-    found = read(context, "ducklake_inlined_data_tables", table_id=row["table_id"], table_name=row["name"])
-    known = context.data_tables.get(str(row["name"]))
-    kept = [one for one in distinct(found) if known is None or one["schema_version"] == known[1]]
-    return Plan(replaced("ducklake_inlined_data_tables", found, kept[:1] or found[:1]), table_of_hit(row))
+    records = read(context, "ducklake_inlined_data_tables", table_id=row["table_id"], table_name=row["name"])
+    named_table = context.data_tables.get(str(row["name"]))
+    kept = [one for one in distinct(records) if named_table is None or one["schema_version"] == named_table[1]]
+    return Plan(replaced("ducklake_inlined_data_tables", records, kept[:1] or records[:1]), table_of_hit(row))
 
 
 def inlined_end_never(context: Context, row: Row) -> Plan:

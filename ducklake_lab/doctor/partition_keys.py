@@ -37,16 +37,16 @@ def other_keys(file: DataFile, table: Table, rows: pa.Table) -> Values | None:
     return None
 
 
-def _is_same(key: tuple[Column, Transform], stored: str | None, found: str | None) -> bool:
+def _is_same(key: tuple[Column, Transform], stored: str | None, computed: str | None) -> bool:
     """Return whether two texts of a key are one value, or may be."""
     (column, transform), kind = key, key[0].data_type
-    if stored == found or transform.depends_on_type:
+    if stored == computed or transform.depends_on_type:
         return True
     if not isinstance(transform, Identity):
         return column.type == "timestamptz"
-    if stored is None or found is None:
+    if stored is None or computed is None:
         return False
     if kind.name in FLOATS:
         return True  # the value of a shorter type is another one
-    typed = cast_columns(pa.table({"a": [stored], "b": [found]}), {"a": kind, "b": kind})
+    typed = cast_columns(pa.table({"a": [stored], "b": [computed]}), {"a": kind, "b": kind})
     return bool(evaluate("SELECT a IS NOT DISTINCT FROM b FROM typed", {"typed": typed}).column(0)[0].as_py())

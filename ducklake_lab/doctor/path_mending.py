@@ -66,15 +66,15 @@ def mark_relative(context: Context, row: Row) -> Plan:
 def _marked(context: Context, row: Row, *, relative: bool) -> Plan:
     table, record = _file(context, row)
     path = context.place(table_of_hit(row), str(record["path"]), relative)
-    found = context.storage.sizes([path])[path]
-    if found is None or found != record["file_size_bytes"]:
+    size = context.storage.sizes([path])[path]
+    if size is None or size != record["file_size_bytes"]:
         raise NoRepairError(f"there is no file {path} of {record['file_size_bytes']} bytes")
     return Plan([update(table, record, path_is_relative=relative)], table_of_hit(row))
 
 
 def add_slash(context: Context, row: Row) -> Plan:
     table = f"ducklake_{row['kind']}"
-    found = read(context, table, **{f"{row['kind']}_id": row["id"]})
+    records = read(context, table, **{f"{row['kind']}_id": row["id"]})
     if row["kind"] != "table":
         raise NoRepairError("tables below it may lie in either folder")
     files = read(context, "ducklake_data_file", table_id=row["id"], path_is_relative=True)
@@ -83,7 +83,7 @@ def add_slash(context: Context, row: Row) -> Plan:
     inside = context.storage.sizes(f"{folder}/{file['path']}" for file in files)
     if any(size is not None for size in without.values()) or any(size is None for size in inside.values()):
         raise NoRepairError(f"not all files are in {folder}/")
-    changes = [update(table, one, path=f"{one['path']}/") for one in found if one["path"] == row["path"]]
+    changes = [update(table, one, path=f"{one['path']}/") for one in records if one["path"] == row["path"]]
     return Plan(changes, number(row["id"]))
 
 
@@ -96,5 +96,5 @@ def straighten_data_path(context: Context, row: Row) -> Plan:
         )
     if os.path.realpath(old) != os.path.realpath(new):
         raise NoRepairError("symbolic links on its way lead elsewhere")
-    found = read(context, "ducklake_metadata", key="data_path", scope=None)
-    return Plan([update("ducklake_metadata", only(found, "data_path"), value=new)])
+    records = read(context, "ducklake_metadata", key="data_path", scope=None)
+    return Plan([update("ducklake_metadata", only(records, "data_path"), value=new)])

@@ -95,9 +95,9 @@ def _has_key(change: Change) -> bool:
 
 def metadata_table(context: Context, name: str) -> sa.Table:
     """Return a metadata table of the catalog's version; one of inlined deletions or rows with the columns of the format."""
-    known = versions.tables(versions.of(context.connection)).tables.get(name)
-    if known is not None:
-        return known
+    declared = versions.tables(versions.of(context.connection)).tables.get(name)
+    if declared is not None:
+        return declared
     if name.startswith("ducklake_inlined_delete_"):
         columns: Sequence[str] = ("file_id", "row_id", "begin_snapshot")
     else:
@@ -154,6 +154,11 @@ def replaced(table: str, old: Iterable[Record], new: Iterable[Record]) -> list[C
             changes.append(Change(table, dict(key), None))
         changes += [Change(table, None, dict(key))] * after[key]
     return changes
+
+
+def dropped(context: Context, table: str, **where: object) -> list[Change]:
+    """Return the changes that drop the rows of a metadata table with some values; equal rows go at once."""
+    return [Change(table, record, None) for record in distinct(read(context, table, **where))]
 
 
 def apply(context: Context, plan: Plan, writes: Writes) -> None:

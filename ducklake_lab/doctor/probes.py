@@ -132,26 +132,26 @@ def delete_file_sizes(context: Context) -> Iterator[Row]:
 
 
 def spelled_otherwise(context: Context) -> Iterator[Row]:
-    found = context.once(stored)
-    for file in found.files:
+    in_storage = context.once(stored)
+    for file in in_storage.files:
         # where the folder above is spelled oddly, another check finds that
         if file.found is None or file.is_listed or plain_path(file.path) == file.path:
             continue
         plain = plain_path(file.place)
-        if plain != file.place and plain in found.listed:
+        if plain != file.place and plain in in_storage.listed:
             yield {**_row(file, context), "path": file.path, "listed": plain}
 
 
 def orphans(context: Context) -> Iterator[Row]:
     if context.table_id is not None:
         return
-    found = delete_orphaned_files(context.lake, None, dry_run=True)
-    if found:
+    paths = delete_orphaned_files(context.lake, None, dry_run=True)
+    if paths:
         evidence = "SELECT path FROM ducklake_data_file UNION ALL SELECT path FROM ducklake_delete_file"
         yield {
             "table_id": None,
-            "files": len(found),
-            "path": found[0],
+            "files": len(paths),
+            "path": paths[0],
             "since": None,
             "until": None,
             "evidence": evidence,
@@ -208,10 +208,10 @@ def _doubled(context: Context, table_id: int, name: str) -> Iterator[Row]:
         )
         return [one for one in since if one < end]
 
-    found: dict[int, list[int]] = defaultdict(list)
+    by_file: dict[int, list[int]] = defaultdict(list)
     for (file_id, _), since in zip(chosen, in_parallel(chosen, doubled), strict=True):
-        found[file_id] += since
-    for file_id, since in found.items():
+        by_file[file_id] += since
+    for file_id, since in by_file.items():
         if since:
             yield {
                 "table_id": table_id,
@@ -257,10 +257,10 @@ def unnamed_inlined_tables(context: Context) -> Iterator[Row]:
     for name, (table_id, _) in sorted(context.data_tables.items()):
         if name in named or not _named(context, table_id):
             continue
-        (found,) = context.rows(f"SELECT count(*) AS n, min({begin}) AS since FROM {quote_identifier(name)}")
-        if found["n"]:
+        (counted,) = context.rows(f"SELECT count(*) AS n, min({begin}) AS since FROM {quote_identifier(name)}")
+        if counted["n"]:
             evidence = f"SELECT * FROM {name}"
-            yield {"table_id": table_id, "name": name, **found, "until": None, "evidence": evidence}
+            yield {"table_id": table_id, "name": name, **counted, "until": None, "evidence": evidence}
 
 
 def differing_inlined_columns(context: Context) -> Iterator[Row]:
@@ -300,12 +300,12 @@ def differing_inlined_columns(context: Context) -> Iterator[Row]:
 
 def unknown_types(context: Context) -> Iterator[Row]:
     """Columns whose type nobody knows."""
-    known: dict[str, bool] = {}
+    is_known: dict[str, bool] = {}
     for column in context.rows(_TYPES):
         text = str(column["column_type"])
-        if text not in known:
-            known[text] = DataType(text).is_known
-        if not known[text]:
+        if text not in is_known:
+            is_known[text] = DataType(text).is_known
+        if not is_known[text]:
             yield {
                 "table_id": column["table_id"],
                 "id": column["column_id"],

@@ -46,17 +46,17 @@ class Repaired:
 
 def preview(lake: Lake, findings: Sequence[Finding]) -> list[Repaired]:
     """Plan the repairs of findings; nothing is changed, and no file written."""
-    found = []
+    repairs = []
     with lake.connect() as connection:
         context = Context(lake, connection, deep=True, is_preview=True)
         for finding in findings:
             try:
                 plan = _plan(context, finding)
             except NoRepairError as error:
-                found.append(Repaired(finding, None, f"none: {error}"))
+                repairs.append(Repaired(finding, None, f"none: {error}"))
                 continue
-            found.append(Repaired(finding, plan, "to repair" if plan is not None else "none: it is gone"))
-    return found
+            repairs.append(Repaired(finding, plan, "to repair" if plan is not None else "none: it is gone"))
+    return repairs
 
 
 def repair(lake: Lake, findings: Sequence[Finding], author: str | None = None) -> list[Repaired]:
@@ -157,15 +157,15 @@ def _add_snapshot(
     context: Context, finding: Finding, plan: Plan, author: str | None, writes: Writes
 ) -> tuple[int, datetime]:
     """Hold the snapshot of a repair, and return its id and time; it changes no row, as compactions do."""
-    known = metadata_table(context, "ducklake_snapshot")
-    s = known.c
+    table = metadata_table(context, "ducklake_snapshot")
+    s = table.c
     latest = context.connection.execute(
-        sa.select(*known.c).where(s.snapshot_id == context.newest).order_by(s.next_file_id.desc()).limit(1)
+        sa.select(*table.c).where(s.snapshot_id == context.newest).order_by(s.next_file_id.desc()).limit(1)
     ).one()
     writes.expect(sa.select(sa.func.max(s.snapshot_id)), context.newest)
     snapshot_id, moment = context.newest + 1, datetime.now(UTC)
     writes.insert(
-        known,
+        table,
         snapshot_id=snapshot_id,
         snapshot_time=moment,
         schema_version=latest.schema_version,

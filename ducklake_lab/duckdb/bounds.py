@@ -46,19 +46,19 @@ class Extremes:
 
 def extremes(columns: Sequence[tuple[pa.ChunkedArray, DataType]]) -> list[Extremes]:
     """The extremes of columns of leaf values. One query serves the columns that only DuckDB spells, by length."""
-    found: dict[int, Extremes] = {}
+    by_place: dict[int, Extremes] = {}
     by_length: dict[int, list[int]] = defaultdict(list)
     for place, (values, data_type) in enumerate(columns):
         ends = spelled_extremes(values, data_type)
         if ends is not None:
-            found[place] = Extremes(*ends, values.null_count)
+            by_place[place] = Extremes(*ends, values.null_count)
         elif values.null_count == len(values):
-            found[place] = Extremes(None, None, len(values))
+            by_place[place] = Extremes(None, None, len(values))
         else:
             by_length[len(values)].append(place)
     for places in by_length.values():
-        found.update(zip(places, _by_query([columns[place] for place in places]), strict=True))
-    return [found[place] for place in range(len(columns))]
+        by_place.update(zip(places, _by_query([columns[place] for place in places]), strict=True))
+    return [by_place[place] for place in range(len(columns))]
 
 
 def _by_query(columns: Sequence[tuple[pa.ChunkedArray, DataType]]) -> list[Extremes]:

@@ -73,7 +73,7 @@ def item_name(sql: str) -> str | None:
         text = _OF_INTERVALS.sub(r"\1DOUBLE\2", text)
     # on its way through JSON a lambda gets an arrow
     keeps = "->" in sql or "lambda" not in folded
-    return text if keeps else _ARROW.sub(lambda found: f"(lambda {found[1].strip('()')}: ", text)
+    return text if keeps else _ARROW.sub(lambda arrow: f"(lambda {arrow[1].strip('()')}: ", text)
 
 
 _OF_INTERVALS = re.compile(r'(\bto_\w+\(CAST\(trunc\(CAST\(.*? AS )"DOUBLE"(\)\) AS (?:INTEGER|BIGINT)\)\))')
@@ -85,17 +85,17 @@ _WIDTH = re.compile(
 
 def _with_written_widths(text: str, sql: str) -> str:
     """The text with the widths of types as they are written; on its way through JSON, types lose or get them."""
-    written = [found for found in _WIDTH.finditer(sql) if found[1]]
-    printed = [found for found in _WIDTH.finditer(text) if found[1]]
+    written = [width for width in _WIDTH.finditer(sql) if width[1]]
+    printed = [width for width in _WIDTH.finditer(text) if width[1]]
     if len(written) != len(printed):
         return text
     widths = iter(written)
 
-    def as_written(found: re.Match[str]) -> str:
-        if not found[1]:
-            return found[0]
+    def as_written(width: re.Match[str]) -> str:
+        if not width[1]:
+            return width[0]
         numbers = [number for number in next(widths).groups()[1:] if number is not None]
-        return found[1] + (f"({', '.join(numbers)})" if numbers else "")
+        return width[1] + (f"({', '.join(numbers)})" if numbers else "")
 
     return _WIDTH.sub(as_written, text)
 

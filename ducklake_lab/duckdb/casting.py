@@ -267,15 +267,15 @@ def texts(table: pa.Table, types: Mapping[str, DataType]) -> list[tuple[str | No
     """All values as the text DuckDB casts them to, row by row."""
     if table.num_rows == 0 or not types:
         return []
-    found: dict[str, Sequence[str | None]] = {}
+    by_name: dict[str, Sequence[str | None]] = {}
     for name, data_type in types.items():
         column = spelled(table.column(name), data_type)
         if column is not None:
-            found[name] = column
-    others = {name: data_type for name, data_type in types.items() if name not in found}
+            by_name[name] = column
+    others = {name: data_type for name, data_type in types.items() if name not in by_name}
     if others:
-        found.update(zip(others, zip(*_queried_texts(table, others), strict=True), strict=True))
-    return list(zip(*(found[name] for name in types), strict=True))
+        by_name.update(zip(others, zip(*_queried_texts(table, others), strict=True), strict=True))
+    return list(zip(*(by_name[name] for name in types), strict=True))
 
 
 def _queried_texts(table: pa.Table, types: Mapping[str, DataType]) -> list[tuple[str | None, ...]]:
@@ -368,12 +368,12 @@ def from_duckdb(kind: Any) -> DataType | None:
         return DataType(str(kind).casefold())
     if name in ("struct", "map", "list", "array"):
         parts = [(part, from_duckdb(child)) for part, child in kind.children if part != "size"]
-        known = [(part, child) for part, child in parts if child is not None]
-        if len(known) < len(parts):
+        children = [(part, child) for part, child in parts if child is not None]
+        if len(children) < len(parts):
             return None
         if name in ("list", "array"):
-            return DataType("list", (("element", known[0][1]),))
-        return DataType(name, tuple(known))
+            return DataType("list", (("element", children[0][1]),))
+        return DataType(name, tuple(children))
     text = str(kind).casefold() if name != "enum" else name
     text = _FROM_DUCKDB.get(text, text)
     return DataType(text) if is_primitive(text) else None

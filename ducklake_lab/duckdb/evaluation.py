@@ -83,7 +83,7 @@ def error_text(evaluation: Evaluation, error: duckdb.Error) -> str:
     written = evaluation.written
     if len(written) != len(evaluation.arguments) or not all(written) or "SELECT" in evaluation.sql:
         return text
-    expression = _ARGUMENT.sub(lambda found: written[int(found[2])], evaluation.sql)
+    expression = _ARGUMENT.sub(lambda match: written[int(match[2])], evaluation.sql)
     shown = printed(expression) or expression
     return f"{shown if len(shown) <= _WIDTH else shown[: _WIDTH - 1] + '…'}: {text}"
 
@@ -91,13 +91,13 @@ def error_text(evaluation: Evaluation, error: duckdb.Error) -> str:
 def connection(settings: Settings) -> duckdb.DuckDBPyConnection:
     """Return this thread's database for some settings, which reaches nothing outside of it."""
     kept: dict[Settings, duckdb.DuckDBPyConnection] = _local.__dict__.setdefault("kept", {})
-    found = kept.pop(settings, None)
-    if found is None:
-        found = sealed(settings, threads=1)
-    kept[settings] = found
+    database = kept.pop(settings, None)
+    if database is None:
+        database = sealed(settings, threads=1)
+    kept[settings] = database
     while len(kept) > _KEPT:
         kept.pop(next(iter(kept))).close()
-    return found
+    return database
 
 
 def forgiving(settings: Settings) -> duckdb.DuckDBPyConnection:
@@ -107,9 +107,9 @@ def forgiving(settings: Settings) -> duckdb.DuckDBPyConnection:
 
 def _drop(settings: Settings) -> None:
     """Closes a thread's database: an error may leave a transaction in it that takes no more statements."""
-    found = _local.kept.pop(settings, None)
-    if found is not None:
-        found.close()
+    database = _local.kept.pop(settings, None)
+    if database is not None:
+        database.close()
 
 
 @lru_cache(maxsize=10_000)
@@ -134,14 +134,14 @@ def result_type(sql: str, arguments: tuple[DataType, ...], settings: Settings) -
     kind = kinds[0]
     if str(kind) == '"NULL"':
         return NULL
-    found = from_duckdb(kind)
-    if found is None:
+    data_type = from_duckdb(kind)
+    if data_type is None:
         raise UnsupportedFeatureError(f"Values of type {kind} are not supported on Spark.")
     if _has(kind, "enum"):
         raise UnsupportedFeatureError(f"Values of type {kind} are not supported on Spark; cast them to VARCHAR.")
     if _has(kind, "array"):
         raise UnsupportedFeatureError(f"Values of type {kind} are not supported on Spark; cast them to lists.")
-    return found
+    return data_type
 
 
 def _has(kind: duckdb.sqltypes.DuckDBPyType, name: str) -> bool:
@@ -258,10 +258,10 @@ def printed(sql: str) -> str | None:
     """The first columns of `SELECT sql` as DuckDB writes them in names of columns; None where it cannot read them."""
     query = f"SELECT json_deserialize_sql(json_serialize_sql({quote_text(f'SELECT {sql}')}))"
     try:
-        found = connection(()).execute(query).fetchone()
+        row = connection(()).execute(query).fetchone()
     except duckdb.Error:
         return None
-    return str(found[0]).removeprefix("SELECT ") if found is not None else None
+    return str(row[0]).removeprefix("SELECT ") if row is not None else None
 
 
 def value_sql(evaluation: Evaluation) -> str:

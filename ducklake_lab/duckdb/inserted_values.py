@@ -67,10 +67,10 @@ def with_values(statement: str, parameters: Sequence[object]) -> str:
     written = list(map(literal, parameters))
     following = iter(written)
 
-    def write(found: re.Match[str]) -> str:
-        if found[1] is not None:
-            return written[int(found[1]) - 1]
-        return next(following) if found[0] == "?" else found[0]
+    def write(argument: re.Match[str]) -> str:
+        if argument[1] is not None:
+            return written[int(argument[1]) - 1]
+        return next(following) if argument[0] == "?" else argument[0]
 
     return _PARTS.sub(write, statement)
 

@@ -38,8 +38,8 @@ def literals(table: pa.Table, types: Sequence[DataType]) -> list[tuple[str, ...]
             raise UnsupportedFeatureError(f"A VARIANT of {name} holds a type that no literal of SQL gives back.")
     renamed = table.rename_columns([f"c{i}" for i in range(len(types))])
     spelled = ", ".join(_literal(f"c{i}", kind) for i, kind in enumerate(types))
-    found: list[tuple[str, ...]] = scratch().from_arrow(renamed).query("rows", f"SELECT {spelled} FROM rows").fetchall()
-    return found
+    rows: list[tuple[str, ...]] = scratch().from_arrow(renamed).query("rows", f"SELECT {spelled} FROM rows").fetchall()
+    return rows
 
 
 def _literal(value: str, kind: DataType, *, inside: bool = False) -> str:

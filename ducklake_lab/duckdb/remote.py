@@ -328,9 +328,9 @@ class RemoteConnection:
         ((answer,),) = self._local.fetchall()
         if answer.startswith(REFUSED):
             raise _understood(duckdb.InvalidInputException(answer.removeprefix(REFUSED).decode()))
-        found = pa.ipc.open_stream(answer).read_all()
-        if found.num_columns:
-            self._local.register(_READ, found)
+        rows = pa.ipc.open_stream(answer).read_all()
+        if rows.num_columns:
+            self._local.register(_READ, rows)
             self._local.execute(f"FROM {_READ}")
         return True
 
@@ -378,20 +378,20 @@ class RemoteConnection:
             self._run(text)
 
     def _refusal(self, text: str) -> duckdb.Error:
-        place = self._address.removeprefix("quack:")
+        address = self._address.removeprefix("quack:")
         if "Authentication failed" in text:
-            return ServerRefusedError(f"the server at {place} does not know the token; use the one that it printed.")
+            return ServerRefusedError(f"the server at {address} does not know the token; use the one that it printed.")
         if "resolve host" in text:
-            return duckdb.IOException(f"there is no host of the name in {place}.")
+            return duckdb.IOException(f"there is no host of the name in {address}.")
         if "connect to server" in text:
-            return duckdb.IOException(f"no server answers at {place}; ducklake-lab serve starts one.")
+            return duckdb.IOException(f"no server answers at {address}; ducklake-lab serve starts one.")
         if "SSL" in text or "certificate" in text:
             return duckdb.IOException(
-                f"the server at {place} does not speak TLS, or has no certificate that is trusted; DISABLE_SSL of the "
+                f"the server at {address} does not speak TLS, or has no certificate that is trusted; DISABLE_SSL of the "
                 "secret allows plain HTTP."
             )
         return ServerRefusedError(
-            f"what answers at {place} is no server of the protocol of DuckDB {duckdb.__version__}; DuckDB 1.5 and 2.0 speak "
+            f"what answers at {address} is no server of the protocol of DuckDB {duckdb.__version__}; DuckDB 1.5 and 2.0 speak "
             "different versions of it, so use one of them on both sides."
         )
 

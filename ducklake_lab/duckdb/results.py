@@ -33,6 +33,6 @@ def complete(connection: duckdb.DuckDBPyConnection) -> None:
 def _of_query(connection: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[object]) -> Any:
     if not SINCE_DUCKDB_2:
         return connection.execute(sql, list(parameters))
-    found = connection.sql(sql, params=list(parameters)) if parameters else connection.sql(sql)
-    assert found is not None  # a query
-    return found
+    relation = connection.sql(sql, params=list(parameters)) if parameters else connection.sql(sql)
+    assert relation is not None  # a query
+    return relation

@@ -61,8 +61,8 @@ def _offer_whole(connection: duckdb.DuckDBPyConnection) -> None:
     def whole(text: str) -> bytes:
         with turn, connection.cursor() as session:  # its end is that of its transaction, too
             try:
-                found = session.execute(text)
-                rows = found.to_arrow_table() if found.description else pa.table({})
+                answer = session.execute(text)
+                rows = answer.to_arrow_table() if answer.description else pa.table({})
             except duckdb.Error as error:
                 return REFUSED + str(error).encode()
         return _streamed(rows)

@@ -60,10 +60,10 @@ def spelled(values: pa.Array | pa.ChunkedArray, data_type: DataType) -> list[str
     Args:
         values: in the form in which Arrow carries the type.
     """
-    known = _of_type(data_type)
-    if known is None or values.type != data_type.arrow():
+    spelling = _of_type(data_type)
+    if spelling is None or values.type != data_type.arrow():
         return None
-    spell, reach = known
+    spell, reach = spelling
     if reach is not None and not _are_within(values, reach):
         return None
     return [None if value is None else spell(value) for value in values.to_pylist()]
@@ -71,28 +71,28 @@ def spelled(values: pa.Array | pa.ChunkedArray, data_type: DataType) -> list[str
 
 def spelled_extremes(values: pa.ChunkedArray, data_type: DataType) -> tuple[str | None, str | None] | None:
     """The texts of the least and the greatest value, as `spelled`; None for them where all values are NULL."""
-    known = _of_type(data_type)
-    if known is None:
+    spelling = _of_type(data_type)
+    if spelling is None:
         return None
     if len(values) <= _FEW and values.type == data_type.arrow():
-        return _of_few(values, data_type, known)
+        return _of_few(values, data_type, spelling)
     if data_type.name == "float64" and not _are_ordered(values):
         return None
     ends = pc.min_max(values)
-    found = spelled(pa.array([ends["min"], ends["max"]], values.type), data_type)
-    return None if found is None else (found[0], found[1])
+    texts = spelled(pa.array([ends["min"], ends["max"]], values.type), data_type)
+    return None if texts is None else (texts[0], texts[1])
 
 
-def _of_few(values: pa.ChunkedArray, data_type: DataType, known: _Spelling) -> tuple[str | None, str | None] | None:
+def _of_few(values: pa.ChunkedArray, data_type: DataType, spelling: _Spelling) -> tuple[str | None, str | None] | None:
     """`spelled_extremes` by Python, which orders all values of these types as DuckDB does, except for NaN and zeros."""
-    spell, reach = known
+    spell, reach = spelling
     numbers = values if reach is None else values.cast(_width(values.type))
-    found = [value for value in numbers.to_pylist() if value is not None]
-    if not found:
+    present = [value for value in numbers.to_pylist() if value is not None]
+    if not present:
         return None, None
-    if data_type.name == "float64" and any(math.isnan(value) or value == 0 for value in found):
+    if data_type.name == "float64" and any(math.isnan(value) or value == 0 for value in present):
         return None
-    low, high = min(found), max(found)
+    low, high = min(present), max(present)
     if reach is None:
         return spell(low), spell(high)
     if low < reach[0] or reach[1] < high:

@@ -26,5 +26,5 @@ def tree_of(query: str) -> list[Any] | None:
         ).fetchone()
     except duckdb.Error:
         return None
-    found: dict[str, Any] = json.loads(row[0]) if row is not None and row[0] is not None else {}
-    return None if found.get("error", True) else list(found.get("statements", ()))
+    tree: dict[str, Any] = json.loads(row[0]) if row is not None and row[0] is not None else {}
+    return None if tree.get("error", True) else list(tree.get("statements", ()))

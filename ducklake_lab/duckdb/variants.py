@@ -97,12 +97,12 @@ def _is_left_out(kind: DataType | None, column: pa.ChunkedArray) -> bool:
 
 def _kept_values(data_type: DataType, values: pa.Array | pa.ChunkedArray) -> list[bytes]:
     """The distinct values that are not Parquet's."""
-    found: set[bytes] = set()
+    kept: set[bytes] = set()
     if any(part.name == "variant" for part in data_type.walk()):
         for array in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
             for variants in _variants(data_type, array):
-                found.update(variants.filter(pc.starts_with(variants, _MARK)).to_pylist())
-    return list(found)
+                kept.update(variants.filter(pc.starts_with(variants, _MARK)).to_pylist())
+    return list(kept)
 
 
 def _variants(data_type: DataType, array: pa.Array) -> Iterator[pa.Array]:

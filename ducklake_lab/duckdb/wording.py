@@ -84,11 +84,11 @@ def position_of_error(error: Exception | str, sql: str) -> ErrorPosition | None:
     if near is None or shown is None or int(shown[1]) > len(lines):
         return None
     line = lines[int(shown[1]) - 1]
-    found = [one.start() for one in re.finditer(_whole(near[1]), line)]
+    places = [one.start() for one in re.finditer(_whole(near[1]), line)]
     part, at = shown[2].removeprefix("...").removesuffix("..."), len(shown[3]) - len(f"LINE {shown[1]}: ")
     marked = line.find(part) + at - 3 * shown[2].startswith("...")
-    if marked in found or len(found) == 1:
-        return ErrorPosition(near[1], int(shown[1]), (marked if marked in found else found[0]) + 1)
+    if marked in places or len(places) == 1:
+        return ErrorPosition(near[1], int(shown[1]), (marked if marked in places else places[0]) + 1)
     return None
 
 
@@ -102,11 +102,11 @@ def as_written(message: str, sql: str) -> str:
 
     `list_sum(x)` is a macro that calls `list_aggr(x, 'sum')`.
     """
-    found = _NO_LIST.fullmatch(message)
+    refusal = _NO_LIST.fullmatch(message)
     names = list(dict.fromkeys(name.lower() for name in _LIST_FUNCTION.findall(sql)))
-    if found is None or not names or not set(names) <= _OF_LISTS:
+    if refusal is None or not names or not set(names) <= _OF_LISTS:
         return message
-    return f"{' or '.join(names)} takes a list, not {found[1]}; cast its argument."
+    return f"{' or '.join(names)} takes a list, not {refusal[1]}; cast its argument."
 
 
 def worded(error: Exception | str, columns: Sequence[str] = ()) -> str:
@@ -187,49 +187,49 @@ def is_of_damage(error: Exception | str) -> bool:
 def _reworded(text: str) -> tuple[str, bool]:
     """The text by the rules, and whether TRY_CAST would give NULL rather than fail."""
     for pattern, said in _RULES:
-        found = pattern.fullmatch(text)
-        if found is not None:
-            return said(found, text), said in (_unfit, _unfit_time)
+        match = pattern.fullmatch(text)
+        if match is not None:
+            return said(match, text), said in (_unfit, _unfit_time)
     return text, False
 
 
 def _types(text: str) -> str:
-    return _TYPE.sub(lambda found: _TYPES[found[0]], text)
+    return _TYPE.sub(lambda match: _TYPES[match[0]], text)
 
 
-def _value(found: re.Match[str]) -> str:
-    text = found["value"]
+def _value(match: re.Match[str]) -> str:
+    text = match["value"]
     return text if len(text) <= _WIDTH else f"{text[: _WIDTH - 1]}…"
 
 
-def _unfit(found: re.Match[str], _text: str) -> str:
-    return f"'{_value(found)}' is no {_types(found['type'])}."
+def _unfit(match: re.Match[str], _text: str) -> str:
+    return f"'{_value(match)}' is no {_types(match['type'])}."
 
 
-def _unfit_time(found: re.Match[str], _text: str) -> str:
-    kind = found["kind"]
-    return f"'{_value(found)}' is no {kind.upper()} ({_FORMS[kind]})."
+def _unfit_time(match: re.Match[str], _text: str) -> str:
+    kind = match["kind"]
+    return f"'{_value(match)}' is no {kind.upper()} ({_FORMS[kind]})."
 
 
-def _too_large(found: re.Match[str], _text: str) -> str:
-    return f"{_value(found)} does not fit {_types(found['type'])}."
+def _too_large(match: re.Match[str], _text: str) -> str:
+    return f"{_value(match)} does not fit {_types(match['type'])}."
 
 
-def _overflow(found: re.Match[str], _text: str) -> str:
-    return f"{found['value']} is out of the range of {_types(found['type'])}; cast to a larger type first."
+def _overflow(match: re.Match[str], _text: str) -> str:
+    return f"{match['value']} is out of the range of {_types(match['type'])}; cast to a larger type first."
 
 
-def _no_cast(found: re.Match[str], _text: str) -> str:
-    return f"{found['from']} cannot be cast to {found['type']}."
+def _no_cast(match: re.Match[str], _text: str) -> str:
+    return f"{match['from']} cannot be cast to {match['type']}."
 
 
 def _twice(_found: re.Match[str], _text: str) -> str:
     return "Map keys must be unique."
 
 
-def _no_function(found: re.Match[str], text: str) -> str:
+def _no_function(match: re.Match[str], text: str) -> str:
     """A function, or an operator, that takes no arguments of these types."""
-    name, given = found[1], _parts(_types(found[2]))
+    name, given = match[1], _parts(_types(match[2]))
     if not name.isidentifier():
         shown = f" {_OPERATORS.get(name, name)} ".join(given) if len(given) > 1 else f"{name}{''.join(given)}"
         return f"There is no {shown}; cast one of the values."
@@ -253,14 +253,14 @@ def _has_more(parameters: Sequence[str]) -> bool:
 
 def _parts(types: str) -> list[str]:
     """The types of a list; those in parentheses are parts of one, as in `STRUCT(a INTEGER, b INTEGER)`."""
-    found, depth = [""], 0
+    parts, depth = [""], 0
     for letter in types:
         depth += (letter in "([") - (letter in ")]")
         if letter == "," and depth == 0:
-            found.append("")
+            parts.append("")
         else:
-            found[-1] += letter
-    return [part.strip().replace('"NULL"', "NULL") for part in found if part.strip()]
+            parts[-1] += letter
+    return [part.strip().replace('"NULL"', "NULL") for part in parts if part.strip()]
 
 
 def _either(shown: Sequence[str]) -> str:
@@ -270,14 +270,14 @@ def _either(shown: Sequence[str]) -> str:
     return " or ".join(part for part in (", ".join(shown[:-1]), *shown[-1:]) if part)
 
 
-def _ambiguous(found: re.Match[str], _text: str) -> str:
-    given = _parts(_types(found[2]))
+def _ambiguous(match: re.Match[str], _text: str) -> str:
+    given = _parts(_types(match[2]))
     argument = "its argument" if len(given) == 1 else "its arguments"
-    return f"{found[1]}({', '.join(given)}) may mean several functions; cast {argument}."
+    return f"{match[1]}({', '.join(given)}) may mean several functions; cast {argument}."
 
 
-def _no_window(found: re.Match[str], text: str) -> str:
-    name = found[1]
+def _no_window(match: re.Match[str], text: str) -> str:
+    name = match[1]
     return f"{name} is a window function; write {name}(…) OVER (…)." if name in _WINDOW_FUNCTIONS else text
 
 

@@ -100,26 +100,20 @@ def feed(
         own = [(name, _carried(kind)) for name, kind in _columns(plan.inserted, virtual=False)]
         return OnSpark(read_feed(spark, plan, *pairs), (*_FEED_COLUMNS, *own))
     names = [column.name for column in plan.inserted.columns]
-    # numbers instead of names: DuckDB ignores case, the columns may not
-    numbered = [f"c{i}" for i in range(len(names))]
-    sides = [
-        rows.first(len(names) + 4, [*numbered, "file_id", "place", "row_id", "snapshot_id"])
-        for rows in (removed(plan, spark), added(plan, spark))
-    ]
-    paired = sides[0].query(
-        "WITH updated AS (SELECT DISTINCT r.snapshot_id, r.row_id FROM rows AS r JOIN added AS a "
-        "ON r.snapshot_id = a.snapshot_id AND r.row_id = a.row_id) "
+    paired = numbered(removed(plan, spark), len(names)).query(
+        "WITH updated AS (SELECT DISTINCT r.snapshot_id, r.rid FROM rows AS r JOIN added AS a "
+        "ON r.snapshot_id = a.snapshot_id AND r.rid = a.rid) "
         + " UNION ALL ".join(
-            f"SELECT s.snapshot_id, s.row_id, CASE WHEN u.row_id IS NULL THEN '{alone}' ELSE '{paired}' END AS change_type"
-            f"{''.join(f', s.{name}' for name in numbered)} FROM {side} AS s "
-            "LEFT JOIN updated AS u ON s.snapshot_id = u.snapshot_id AND s.row_id = u.row_id"
+            f"SELECT s.snapshot_id, s.rid, CASE WHEN u.rid IS NULL THEN '{alone}' ELSE '{paired}' END AS change_type"
+            f"{''.join(f', s.c{i}' for i in range(len(names)))} FROM {side} AS s "
+            "LEFT JOIN updated AS u ON s.snapshot_id = u.snapshot_id AND s.rid = u.rid"
             for side, alone, paired in (
                 ("rows", "delete", "update_preimage"),
                 ("added", "insert", "update_postimage"),
             )
         )
-        + (" ORDER BY snapshot_id, row_id, change_type DESC" if ordered else ""),
-        added=sides[1],
+        + (" ORDER BY snapshot_id, rid, change_type DESC" if ordered else ""),
+        added=numbered(added(plan, spark), len(names)),
     )
     return paired.first(len(names) + 3, ["snapshot_id", "rowid", "change_type", *names])
 
@@ -165,7 +159,7 @@ def _naming_snapshots(files: Sequence[ScanFile]) -> set[str]:
     own = [file for file in files if file.shows_own_snapshots or file.snapshot_id is None]
     unread = {file.path for file in own if file.data_file.encryption_key is not None}
     ids = file_column_ids((file.path for file in own if file.path not in unread), Storage())
-    return unread | {path for path, found in ids.items() if SNAPSHOT_ID_FIELD in found}
+    return unread | {path for path, field_ids in ids.items() if SNAPSHOT_ID_FIELD in field_ids}
 
 
 def _at(plan: ScanPlan, snapshots: set[int] | None) -> ScanPlan:
@@ -195,6 +189,19 @@ def _positions(rows: pa.Table) -> Paired:
     return Paired(positions, frozenset(keys))
 
 
+def numbered(rows: Rows, count: int) -> Rows:
+    """Returns rows under the names that queries use: c0, c1, …, then file_id, place, rid and snapshot_id.
+
+    DuckDB ignores case, and names of columns may differ by it alone.
+
+    Args:
+        rows: have the virtual columns after the table's own.
+        count: of the table's columns.
+    """
+    names = [*(f"c{i}" for i in range(count)), "file_id", "place", "rid", "snapshot_id"]
+    return rows.first(len(names), names)
+
+
 def snapshots_with(plan: ChangePlan, columns: Sequence[Column], condition: str) -> set[int]:
     """Returns the snapshots that inserted, removed or deleted rows for which a condition is true; reads them in process.
 
@@ -203,28 +210,27 @@ def snapshots_with(plan: ChangePlan, columns: Sequence[Column], condition: str) 
         condition: DuckDB's SQL, which names them c0, c1, …
     """
     plan = replace(plan, inserted=_of_columns(plan.inserted, columns), removed=_of_columns(plan.removed, columns))
-    names = [*(f"c{i}" for i in range(len(columns))), "file_id", "place", "row_id", "snapshot_id"]
-    found: set[int] = set()
+    snapshot_ids: set[int] = set()
     for scan in (plan.inserted, plan.removed):
-        rows = _here(scan, (), virtual=True).first(len(names), names)
-        found |= _snapshots(rows.query(f"SELECT DISTINCT snapshot_id FROM rows WHERE {condition}"))
+        rows = numbered(_here(scan, (), virtual=True), len(columns))
+        snapshot_ids |= _snapshots(rows.query(f"SELECT DISTINCT snapshot_id FROM rows WHERE {condition}"))
     if plan.deleted:
         files = {rows.after.path: _whole(rows.after) for rows in plan.deleted}
         rows = _here(replace(plan.inserted, files=tuple(files.values()), inlined=None), (), virtual=True)
-        found |= _snapshots(
-            rows.first(len(names), names).query(
+        snapshot_ids |= _snapshots(
+            numbered(rows, len(columns)).query(
                 "SELECT DISTINCT d.snapshot_id FROM rows AS r JOIN deletions AS d "
                 f"ON r.file_id = d.file_id AND r.place = d.place WHERE {condition}",
                 deletions=InMemory(_deletions(plan.deleted)),
             )
         )
-    return found
+    return snapshot_ids
 
 
 def _of_columns(scan: ScanPlan, columns: Sequence[Column]) -> ScanPlan:
     """Returns a plan that reads some of the columns."""
-    known = {column.column_id: column for column in scan.columns}
-    chosen = tuple(known[column.column_id] for column in columns)
+    by_id = {column.column_id: column for column in scan.columns}
+    chosen = tuple(by_id[column.column_id] for column in columns)
     inlined = scan.inlined
     if inlined is not None:
         inlined = InlinedRows(inlined.rows.select([ROW_ID, SNAPSHOT_ID, *(c.name for c in chosen), FILE_NAME]))

@@ -61,7 +61,7 @@ def values(column: pa.ChunkedArray) -> list[object]:
     elif pa.types.is_timestamp(column.type):
         kind = "timestamp"
     if kind is None:
-        found: list[object] = column.to_pylist()
-        return found
+        plain: list[object] = column.to_pylist()
+        return plain
     numbers = column.cast(pa.int32() if kind == "date" else pa.int64()).to_pylist()
     return [Moment.counted(number, kind) for number in numbers]

@@ -107,11 +107,11 @@ class OnSpark(Rows):
             return self.data.count()
 
     def first(self, count: int, names: Sequence[str] | None = None) -> OnSpark:
-        kept = self.columns[:count]
+        columns = self.columns[:count]
         frame = self.data.select(*map(_quoted, self.data.columns[:count]))
         if names is None:
-            return replace(self, data=frame, declared=tuple(kept))
-        kinds = (kind for _, kind in kept)
+            return replace(self, data=frame, declared=tuple(columns))
+        kinds = (kind for _, kind in columns)
         return replace(self, data=frame.toDF(*names), declared=tuple(zip(names, kinds, strict=True)))
 
     def rest(self, start: int) -> OnSpark:

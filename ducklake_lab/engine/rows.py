@@ -186,12 +186,14 @@ class Here(Rows):
 
     def first(self, count: int, names: Sequence[str] | None = None) -> Here:
         inner = [f"c{i}" for i in range(count)]
-        kept = self.columns[:count]
+        columns = self.columns[:count]
         if names is not None:
-            kept = [(name, kind) for name, (_, kind) in zip(names, kept, strict=True)]
-        shown = ", ".join(f"{old} AS {quote_identifier(new)}" for old, (new, _) in zip(inner, kept, strict=True))
+            columns = [(name, kind) for name, (_, kind) in zip(names, columns, strict=True)]
+        shown = ", ".join(f"{old} AS {quote_identifier(new)}" for old, (new, _) in zip(inner, columns, strict=True))
         source = self.duckdb_query
-        return Query(replace(source, sql=f"SELECT {shown} FROM ({source.sql}) AS r({', '.join(inner)})"), tuple(kept))
+        return Query(
+            replace(source, sql=f"SELECT {shown} FROM ({source.sql}) AS r({', '.join(inner)})"), tuple(columns)
+        )
 
     def pick(self, column: str, values: Sequence[str], without: Sequence[str]) -> Here:
         table = self.arrow()  # splitting a few rows is faster than binding a query

@@ -64,8 +64,8 @@ class Asking:
 
     def number(self, sql: str, rows: Read, *, looks_up: bool = False, **others: Read | Rows) -> int:
         """Returns the only value of a query, a number."""
-        found = self.rows(sql, rows, looks_up=looks_up, **others).arrow().column(0)[0].as_py()
-        return int(found or 0)
+        number = self.rows(sql, rows, looks_up=looks_up, **others).arrow().column(0)[0].as_py()
+        return int(number or 0)
 
     def kept(self, rows: Rows) -> Rows:
         """Returns the rows, computed once: here in memory, or cached by Spark."""
@@ -95,8 +95,8 @@ class Asking:
 
         def frame(read: Read) -> OnSpark:
             scan = Scan(read.plan, virtual=read.virtual)
-            found = OnSpark(scan.frame(spark), tuple(scan.columns), self._engines)
-            return found.first(len(scan.columns), _names(read))
+            rows = OnSpark(scan.frame(spark), tuple(scan.columns), self._engines)
+            return rows.first(len(scan.columns), _names(read))
 
         given = {name: frame(other) if isinstance(other, Read) else other for name, other in others.items()}
         return frame(rows).query(sql, **given)

@@ -34,11 +34,11 @@ def with_expectation(table: Table, statement: op.Expect, target: Table | None) -
     name = statement.name
     if not name or len(name) > _LONGEST_NAME:
         raise BindError(f"The name of an expectation has 1 to {_LONGEST_NAME} characters.")
-    for known in expectations_of(table):
-        if known.name.casefold() == name.casefold():
+    for other in expectations_of(table):
+        if other.name.casefold() == name.casefold():
             raise EntryExistsError(
-                f"{table.name} has an expectation {known.name} already; use ALTER TABLE {quote_identifier(table.name)} "
-                f"DROP EXPECTATION {quote_identifier(known.name)} first, or choose another name."
+                f"{table.name} has an expectation {other.name} already; use ALTER TABLE {quote_identifier(table.name)} "
+                f"DROP EXPECTATION {quote_identifier(other.name)} first, or choose another name."
             )
     columns = _named(table, statement.columns)
     sql = statement.sql
@@ -46,13 +46,13 @@ def with_expectation(table: Table, statement: op.Expect, target: Table | None) -
         _check_condition(sql, [column for column in table.columns if column.name in dict(columns)])
     elif statement.kind == "fresh":
         sql = _interval(sql)
-    found = Expectation(name, statement.kind, statement.on, sql, columns)
+    expectation = Expectation(name, statement.kind, statement.on, sql, columns)
     if target is not None:
         target_columns = _named(target, statement.target_columns)
         _check_comparable(table, columns, target, target_columns)
         target_id = target.table_id if target.table_id < LOCAL_ID_START else 0
-        found = replace(found, target=target.uuid, target_columns=target_columns, target_id=target_id)
-    return replace(table, tags=with_tag(table, found.key, found.text()))
+        expectation = replace(expectation, target=target.uuid, target_columns=target_columns, target_id=target_id)
+    return replace(table, tags=with_tag(table, expectation.key, expectation.text()))
 
 
 def without_expectation(table: Table, statement: op.DropExpectation) -> Table:
@@ -107,14 +107,14 @@ def with_renamed(table: Table, column: Column, new_name: str) -> Table:
 
 
 def _named(table: Table, names: Iterable[str]) -> Named:
-    found: dict[str, int] = {}
+    ids: dict[str, int] = {}
     for name in names:
         column = table.column(name)
         if column is None:
-            hint = did_you_mean(name, [known.name for known in table.columns])
+            hint = did_you_mean(name, [each.name for each in table.columns])
             raise BindError(f'{table.name} has no column "{name}".{hint}')
-        found[column.name] = column.column_id
-    return tuple(found.items())
+        ids[column.name] = column.column_id
+    return tuple(ids.items())
 
 
 def _check_condition(sql: str, columns: Sequence[Column]) -> None:
@@ -122,9 +122,9 @@ def _check_condition(sql: str, columns: Sequence[Column]) -> None:
     empty = pa.schema(
         [column.data_type.field(column.name) for column in columns] or [pa.field("_", pa.int8())]
     ).empty_table()
-    found = engine.evaluate(f"SELECT ({stored_condition(sql)}) AS holds FROM given", {"given": empty})
-    if not pa.types.is_boolean(found.schema.field("holds").type) and not pa.types.is_null(
-        found.schema.field("holds").type
+    answer = engine.evaluate(f"SELECT ({stored_condition(sql)}) AS holds FROM given", {"given": empty})
+    if not pa.types.is_boolean(answer.schema.field("holds").type) and not pa.types.is_null(
+        answer.schema.field("holds").type
     ):
         raise BindError(f"CHECK ({sql}) is no condition: its type is not BOOLEAN; compare it, e.g. CHECK (… > 0).")
 
@@ -154,12 +154,12 @@ def _interval(text: str) -> str:
         BindError: it is none.
     """
     try:
-        found = engine.evaluate(
+        length = engine.evaluate(
             f"SELECT CAST(i AS VARCHAR) AS t, i > INTERVAL 0 SECOND AS p FROM (SELECT CAST({quote_text(text)} AS INTERVAL) AS i)",
             {},
         ).to_pylist()[0]
     except DuckLakeError as error:
         raise BindError(f"INTERVAL '{text}' is no length of time; write e.g. INTERVAL '1 day'.") from error
-    if not found["p"]:
+    if not length["p"]:
         raise BindError(f"INTERVAL '{text}' is not longer than nothing; write e.g. INTERVAL '1 day'.")
     return text

@@ -92,11 +92,11 @@ class Finder:
         listed = ", ".join(
             [*(f"f.{name}" for name in (PLACE.split(", ") if virtual else ())), *(f"f.{n}" for n in names)]
         )
-        found = self._asking.rows(
+        joined = self._asking.rows(
             f"SELECT {listed} FROM rows AS f JOIN bad AS b ON {same_place('f', 'b')} {rest}", read, bad=places
         )
         own = [column.name for column in columns]
-        return found.first(len(own) + (4 if virtual else 0), [*(PLACE.split(", ") if virtual else ()), *own])
+        return joined.first(len(own) + (4 if virtual else 0), [*(PLACE.split(", ") if virtual else ()), *own])
 
     # Kinds
 
@@ -186,15 +186,15 @@ class Finder:
         read = Read(rows.all(own), [f"k{i}" for i in range(len(own))], virtual=True)
         joined = " AND ".join(f"n.{name} = g.{name}" for name in read.names)
         places = ", ".join(f"n.{name}" for name in PLACE.split(", "))
-        found = self._counted(f"SELECT {places} FROM rows AS n JOIN gone AS g ON {joined}", read, gone=gone)
-        if not found.count or found.places is None:
+        violating = self._counted(f"SELECT {places} FROM rows AS n JOIN gone AS g ON {joined}", read, gone=gone)
+        if not violating.count or violating.places is None:
             return None
         title = self._state.qualified_name(target)
         reason = f"rows of {title} go that they reference"
-        first = self._first_of_all(rows, found.places)
+        first = self._first_of_all(rows, violating.places)
         # no row came, which could be left out
         refusing = replace(expectation, on="warn" if expectation.on == "warn" else "fail")
-        return Outcome(rows.title, refusing, expectation.shown(rows.table, title), found.count, first, reason)
+        return Outcome(rows.title, refusing, expectation.shown(rows.table, title), violating.count, first, reason)
 
     def _gone(self, change: ChangePlan, present: ScanPlan, width: int) -> InMemory | None:
         """Returns the keys that rows had which went, and that no row has now; None for none."""
@@ -203,16 +203,7 @@ class Finder:
         keys = InMemory(removed.query(f"SELECT DISTINCT {', '.join(names)} FROM rows WHERE {_present(names)}").arrow())
         if not keys.table.num_rows:
             return None
-        joined = " AND ".join(f"r.{name} = g.{name}" for name in names)
-        listed = ", ".join(f"g.{name}" for name in names)
-        still = self._asking.kept(
-            self._asking.rows(
-                f"SELECT DISTINCT {listed} FROM rows AS r JOIN gone AS g ON {joined}",
-                Read(present, names),
-                looks_up=True,
-                gone=keys,
-            )
-        )
+        still = self._shared(keys, Read(present, names))
         joined = " AND ".join(f"r.{name} = s.{name}" for name in names)
         listed = ", ".join(f"r.{name}" for name in names)
         sql = f"SELECT {listed} FROM rows AS r LEFT JOIN still AS s ON {joined} WHERE s.k0 IS NULL"
@@ -223,13 +214,13 @@ class Finder:
         """Returns the first of some rows, whether they came or not."""
         columns = rows.table.columns
         names = [f"c{i}" for i in range(len(columns))]
-        found = self._asking.rows(
+        first = self._asking.rows(
             f"SELECT {', '.join(f'f.{n}' for n in names)} FROM rows AS f JOIN bad AS b ON {same_place('f', 'b')} "
             f"ORDER BY f.{ROW_ID} LIMIT {FIRST_ROWS}",
             Read(rows.all(columns), names, virtual=True),
             bad=places,
         )
-        return found.first(len(names), [column.name for column in columns]).arrow()
+        return first.first(len(names), [column.name for column in columns]).arrow()
 
     # Parts
 
@@ -257,10 +248,10 @@ class Finder:
         if not bounded:
             return None, None, None
         ends = ", ".join(f"min({name}) AS a{name}, max({name}) AS b{name}" for _, name in bounded)
-        found = self._asking.rows(f"SELECT {ends} FROM rows WHERE {present}", read).arrow()
+        bounds = self._asking.rows(f"SELECT {ends} FROM rows WHERE {present}", read).arrow()
         terms = []
         for column, name in bounded:
-            low, high = found.column(f"a{name}"), found.column(f"b{name}")
+            low, high = bounds.column(f"a{name}"), bounds.column(f"b{name}")
             if low[0].as_py() is not None:
                 terms.append(between((column.name,), pa.chunked_array([*low.chunks, *high.chunks])))
         return None, And(tuple(terms)) if terms else None, None
@@ -269,19 +260,15 @@ class Finder:
         """Returns those of the keys that other rows have; None where they have none."""
         if (not beside.files and beside.inlined is None) or (keys is not None and not keys.arrow().num_rows):
             return None
-        names = read.names
-        given: Rows | Read = keys if keys is not None else read
-        joined = " AND ".join(f"o.{name} = n.{name}" for name in names)
-        listed = ", ".join(f"n.{name}" for name in names)
-        found = self._asking.kept(
-            self._asking.rows(
-                f"SELECT DISTINCT {listed} FROM rows AS o JOIN keys AS n ON {joined}",
-                Read(beside, names),
-                looks_up=keys is not None,
-                keys=given,
-            )
-        )
-        return found if found.head(1).num_rows else None
+        existing = self._shared(keys if keys is not None else read, Read(beside, read.names))
+        return existing if existing.head(1).num_rows else None
+
+    def _shared(self, keys: Rows | Read, read: Read) -> Rows:
+        """Returns the distinct keys that rows of a read have, too; keys that are read already are looked up."""
+        joined = " AND ".join(f"r.{name} = k.{name}" for name in read.names)
+        listed = ", ".join(f"k.{name}" for name in read.names)
+        sql = f"SELECT DISTINCT {listed} FROM rows AS r JOIN keys AS k ON {joined}"
+        return self._asking.kept(self._asking.rows(sql, read, looks_up=isinstance(keys, Rows), keys=keys))
 
 
 def same_place(one: str, other: str) -> str:
@@ -299,15 +286,15 @@ def find_target(state: CatalogState, expectation: Expectation) -> Table | None:
 
 
 def _existing(table: Table, expectation: Expectation, named: Named, owner: Table) -> list[tuple[str, Column]]:
-    found = list(columns_by_id(owner, named))
-    if len(found) < len(named):
-        present = {name for name, _ in found}
+    columns = list(columns_by_id(owner, named))
+    if len(columns) < len(named):
+        present = {name for name, _ in columns}
         gone = next(name for name, _ in named if name not in present)
         raise CatalogError(
             f"The expectation {expectation.name} names the column {gone} of {owner.name}, which was dropped; use ALTER TABLE "
             f"{quote_identifier(table.name)} DROP EXPECTATION {quote_identifier(expectation.name)}."
         )
-    return found
+    return columns
 
 
 def _condition(expectation: Expectation, names: Sequence[str]) -> str:

@@ -72,9 +72,9 @@ def follow(
     for outcome in outcomes:
         key = key_of(table, outcome.expectation)
         keys.add(key)
-        known = read(options, key)
-        points = followed(known, outcome.count, snapshot_id, now)
-        if points != known:
+        earlier = read(options, key)
+        points = followed(earlier, outcome.count, snapshot_id, now)
+        if points != earlier:
             changed[key] = written(points)
         shown.append(replace(outcome, points=points))
     own = (key for *scope, key in options.values if tuple(scope) == SCOPE and key.startswith(_prefix(table)))

@@ -105,11 +105,11 @@ class Outcome:
 def _first(rows: pa.Table) -> Sequence[str]:
     shown = rows.slice(0, _SHOWN_ROWS).select(range(min(rows.num_columns, _SHOWN_COLUMNS)))
     more = ", …" if rows.num_columns > _SHOWN_COLUMNS else ""
-    found = []
+    texts = []
     for values in zip(*texts_to_show(shown), strict=True):
         listed = ", ".join(f"{name} = {_value(value)}" for name, value in zip(shown.column_names, values, strict=True))
-        found.append(f"({listed}{more})")
-    return found
+        texts.append(f"({listed}{more})")
+    return texts
 
 
 def _value(value: object) -> str:

@@ -36,8 +36,8 @@ def set_aside(transaction: Transaction, table: Table, rows: Rows, count: int, re
     )
     numbered = rows.first(len(table.columns), [f"c{i}" for i in range(len(table.columns))])
     own = [column.name for column in beside.columns]
-    found = numbered.query(f"SELECT {listed} FROM rows").first(len(own), own)
-    stage_written(transaction, beside, found.write(target_of(transaction, beside), count=count))
+    set_aside_rows = numbered.query(f"SELECT {listed} FROM rows").first(len(own), own)
+    stage_written(transaction, beside, set_aside_rows.write(target_of(transaction, beside), count=count))
 
 
 def added_names(taken: Sequence[str]) -> list[str]:
@@ -56,25 +56,25 @@ def _beside(transaction: Transaction, table: Table) -> Table:
     schema = state.schema_of(table)
     wanted = [(column.name, column.data_type) for column in table.columns]
     wanted += zip(added_names([name for name, _ in wanted]), ADDED.values(), strict=True)
-    found = state.find_table(schema.name, name)
-    if found is None:
+    beside = state.find_table(schema.name, name)
+    if beside is None:
         columns: list[Column] = []
         next_id = 1
         for column, kind in wanted:
             columns.append(Column.build(column, kind, next_id))
             next_id += sum(1 for _ in columns[-1].walk())
         return transaction.create_table(schema, name, columns)
-    if all(found.column(column) is None for column, _ in wanted[-len(ADDED) :]):
+    if all(beside.column(column) is None for column, _ in wanted[-len(ADDED) :]):
         raise EntryExistsError(f"{name} is another table than the one beside {table.name}; rename it.")
-    changed = found
+    changed = beside
     for column, kind in wanted:
-        known = changed.column(column)
-        if known is None:
+        present = changed.column(column)
+        if present is None:
             new = Column.build(column, kind, transaction.next_column_id(changed))
             transaction.replace_table(changed := replace(changed, columns=(*changed.columns, new)))
-        elif known.data_type != kind:
+        elif present.data_type != kind:
             raise EntryExistsError(
-                f"{name} has a column {quote_identifier(column)} of type {known.data_type.sql()}, and the rows of {table.name} "
+                f"{name} has a column {quote_identifier(column)} of type {present.data_type.sql()}, and the rows of {table.name} "
                 f"have {kind.sql()} there; rename {name}."
             )
     return changed

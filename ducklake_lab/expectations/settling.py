@@ -79,14 +79,16 @@ class _Settling:
                     key = (table.table_id, expectation.name)
                     before = spared.get(key)
                     spared[key] = replace(before, count=before.count + outcome.count) if before else outcome
-        found = [outcome for table, e in self._chosen(spares=False) if (outcome := self._found(table, e)) is not None]
-        found += self._referencing()
+        outcomes = [
+            outcome for table, e in self._chosen(spares=False) if (outcome := self._found(table, e)) is not None
+        ]
+        outcomes += self._referencing()
         self._transaction.outcomes += spared.values()
-        failed = [outcome for outcome in found if outcome.expectation.on != "warn"]
+        failed = [outcome for outcome in outcomes if outcome.expectation.on != "warn"]
         if failed:
             more = f" And {len(failed) - 1} more expectations are violated." if len(failed) > 1 else ""
             raise ExpectationError(f"{failed[0].text()}. Nothing was written.{more}", failed)
-        self._transaction.outcomes += found
+        self._transaction.outcomes += outcomes
 
     def _chosen(self, *, spares: bool) -> list[tuple[Table, Expectation]]:
         """The expectations of the changed tables; those by row first, as the others read other rows.
@@ -94,13 +96,13 @@ class _Settling:
         A row that violates two is set aside rather than dropped.
         """
         transaction = self._transaction
-        found = []
+        chosen = []
         for table in transaction.state.tables.expecting():
             staged = transaction.data.get(table.table_id)
             if staged is not None and staged.changes_rows:
-                found += [(table, one) for one in expectations_of(table) if one.spares == spares]
+                chosen += [(table, one) for one in expectations_of(table) if one.spares == spares]
         return sorted(
-            found, key=lambda pair: (not pair[1].is_by_row, pair[1].kind == "references", pair[1].on == "drop")
+            chosen, key=lambda pair: (not pair[1].is_by_row, pair[1].kind == "references", pair[1].on == "drop")
         )
 
     # Violations
@@ -114,25 +116,25 @@ class _Settling:
             target = find_target(transaction.state, expectation)
             if target is not None:
                 self._needs(target)
-        found = finder.find(rows, expectation)
-        if not found.count or found.places is None or not rows.updates:
-            return found
-        same = self._unchanged(finder, rows, found.places)
+        violating = finder.find(rows, expectation)
+        if not violating.count or violating.places is None or not rows.updates:
+            return violating
+        same = self._unchanged(finder, rows, violating.places)
         if same is None:
-            return found
+            return violating
         if expectation.kind == "unique":
             # a row that did not change keeps its key; the others of that key violate the expectation
             settled = self._unchanged(finder, rows, self._asking.kept(finder.every(rows)))
-            found = finder.find(rows, expectation, settled=settled)
+            violating = finder.find(rows, expectation, settled=settled)
             same = settled
-        return self._without(found, same)
+        return self._without(violating, same)
 
-    def _without(self, found: Found, same: InMemory | None) -> Found:
-        if same is None or found.places is None:
-            return found
+    def _without(self, violating: Found, same: InMemory | None) -> Found:
+        if same is None or violating.places is None:
+            return violating
         listed = ", ".join(f"r.{name}" for name in VIRTUAL_COLUMNS)
         sql = f"SELECT {listed} FROM rows AS r LEFT JOIN same AS s ON {same_place('r', 's')} WHERE s.{ROW_ID} IS NULL"
-        left = InMemory(found.places.query(sql, same=same).arrow())
+        left = InMemory(violating.places.query(sql, same=same).arrow())
         return Found(left.table.num_rows, left)
 
     def _finder(self) -> Finder:
@@ -150,8 +152,8 @@ class _Settling:
         if expectation.kind == "query":
             return self._answered(table, expectation)
         rows = StagedTable.of(self._transaction, table)
-        found = self._find(rows, expectation)
-        return self._outcome(rows, expectation, found) if found.count else None
+        violating = self._find(rows, expectation)
+        return self._outcome(rows, expectation, violating) if violating.count else None
 
     def _answered(self, table: Table, expectation: Expectation) -> Outcome | None:
         if self._ask is None:
@@ -168,10 +170,10 @@ class _Settling:
             return None
         return Outcome(self._title(table), expectation, self._shown(table, expectation), answer.count, answer.rows)
 
-    def _outcome(self, rows: StagedTable, expectation: Expectation, found: Found) -> Outcome:
-        assert found.places is not None  # there are some
-        first = self._finder().first(rows, found.places)
-        return Outcome(rows.title, expectation, self._shown(rows.table, expectation), found.count, first)
+    def _outcome(self, rows: StagedTable, expectation: Expectation, violating: Found) -> Outcome:
+        assert violating.places is not None  # there are some
+        first = self._finder().first(rows, violating.places)
+        return Outcome(rows.title, expectation, self._shown(rows.table, expectation), violating.count, first)
 
     def _shown(self, table: Table, expectation: Expectation) -> str:
         state = self._transaction.state
@@ -205,8 +207,8 @@ class _Settling:
         in_file = pc.fill_null(pc.is_in(table.column(FILE_ID), keeping), False).to_pylist()
         ids = table.column(ROW_ID).to_pylist()
         true_ids = [number if kept else inlined.get(number) for number, kept in zip(ids, in_file, strict=True)]
-        found = table.append_column("true_id", pa.array(true_ids, pa.int64()))
-        return InMemory(found.filter(pc.is_valid(found.column("true_id"))))
+        with_ids = table.append_column("true_id", pa.array(true_ids, pa.int64()))
+        return InMemory(with_ids.filter(pc.is_valid(with_ids.column("true_id"))))
 
     # Rows that are left out
 
@@ -214,19 +216,21 @@ class _Settling:
         """Leaves the violating rows out, and sets them aside on request; returns None where there are none."""
         transaction = self._transaction
         rows = StagedTable.of(transaction, table)
-        found = self._find(rows, expectation)
-        if not found.count or found.places is None:
+        violating = self._find(rows, expectation)
+        if not violating.count or violating.places is None:
             return None
-        outcome = self._outcome(rows, expectation, found)
-        places = self._asking.kept(found.places)
+        outcome = self._outcome(rows, expectation, violating)
+        places = self._asking.kept(violating.places)
         finder = self._finder()
         if expectation.on == "quarantine":
             bad = self._asking.kept(finder.whole(rows, places))
-            set_aside(transaction, table, self._asking.run_by(bad), found.count, f"{expectation.name}: {outcome.shown}")
+            set_aside(
+                transaction, table, self._asking.run_by(bad), violating.count, f"{expectation.name}: {outcome.shown}"
+            )
         earlier = self._earlier(rows, places) if rows.updates else None
         plan = rows.came(table.columns[:1])
         target = target_of(transaction, table)
-        inlined, deletes = self._asking.run_by(places).delete(target, plan, found.count)
+        inlined, deletes = self._asking.run_by(places).delete(target, plan, violating.count)
         staged = transaction.staged(table)
         staged.rows = rows.without(inlined)
         records = {file.data_file.data_file_id: file.data_file.record_count for file in plan.files}
@@ -235,7 +239,7 @@ class _Settling:
             count = earlier.arrow().num_rows
             if count:
                 stage_written(transaction, table, earlier.write(target, keeps_ids=True, count=count))
-        transaction.left_out[table.table_id] = transaction.left_out.get(table.table_id, 0) + found.count
+        transaction.left_out[table.table_id] = transaction.left_out.get(table.table_id, 0) + violating.count
         return outcome
 
     def _earlier(self, rows: StagedTable, places: Rows) -> Rows:
@@ -244,19 +248,21 @@ class _Settling:
         names = [f"c{i}" for i in range(len(columns))]
         listed = ", ".join(f"o.{name}" for name in (*VIRTUAL_COLUMNS, *names))
         read = Read(rows.earlier(columns), names, virtual=True)
-        found = self._asking.rows(
+        earlier = self._asking.rows(
             f"SELECT {listed} FROM rows AS o JOIN ids AS i ON o.{ROW_ID} = i.true_id",
             read,
             ids=self._true_ids(rows, places),
         )
-        kept = self._asking.kept(found.first(len(names) + 4, [*VIRTUAL_COLUMNS, *(column.name for column in columns)]))
+        kept = self._asking.kept(
+            earlier.first(len(names) + 4, [*VIRTUAL_COLUMNS, *(column.name for column in columns)])
+        )
         return self._asking.run_by(kept)
 
     # References
 
     def _referencing(self) -> list[Outcome]:
         """Returns violations by rows of other tables, whose referenced rows go."""
-        transaction, found = self._transaction, []
+        transaction, outcomes = self._transaction, []
         gone_from = {
             table.uuid: table
             for table_id, staged in transaction.data.items()
@@ -270,8 +276,8 @@ class _Settling:
             for expectation in expectations_of(table):
                 target = gone_from.get(expectation.target)
                 if target is not None and (outcome := self._orphaned(table, expectation, target)) is not None:
-                    found.append(outcome)
-        return found
+                    outcomes.append(outcome)
+        return outcomes
 
     def _orphaned(self, table: Table, expectation: Expectation, target: Table) -> Outcome | None:
         self._needs(table)

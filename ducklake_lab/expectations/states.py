@@ -93,14 +93,14 @@ class SinceRows(TableRows):
         return self.before.snapshot.snapshot_id
 
     def came(self, columns: Sequence[Column]) -> ScanPlan:
-        found = self.changes(columns).inserted
+        inserted = self.changes(columns).inserted
         files = []
-        for file in found.files:
+        for file in inserted.files:
             if not self._is_older(file):
                 files.append(file)
             elif file.rows_from is not None or self._is_mixed(file):
                 files.append(replace(file, rows_from=self._since + 1))
-        return replace(found, files=tuple(files))
+        return replace(inserted, files=tuple(files))
 
     def _is_older(self, file: ScanFile) -> bool:
         """Returns whether a file has rows of the earlier state; merges and flushes write such files anew."""
@@ -204,22 +204,22 @@ class StagedTable(TableRows):
     @cached_property
     def _numbered(self) -> list[StagedRows]:
         """The rows to inline, with row ids that no other row has."""
-        found, start = [], _FIRST
+        numbered, start = [], _FIRST
         for batch in self.staged.rows if self.staged is not None else ():
             ids = pa.array(range(start, start + batch.rows.num_rows), pa.int64())
             at = batch.rows.schema.get_field_index(ROW_ID)
-            found.append(replace(batch, rows=batch.rows.set_column(at, ROW_ID, ids)))
+            numbered.append(replace(batch, rows=batch.rows.set_column(at, ROW_ID, ids)))
             start += batch.rows.num_rows
-        return found
+        return numbered
 
     def true_ids(self) -> Mapping[int, int]:
         """Returns the row ids of new versions of rows that are inlined, by their ids during the check."""
-        found: dict[int, int] = {}
+        true_ids: dict[int, int] = {}
         for numbered, batch in zip(self._numbered, self.staged.rows if self.staged is not None else (), strict=True):
             if batch.updated:
                 ids = zip(numbered.rows.column(ROW_ID).to_pylist(), batch.rows.column(ROW_ID).to_pylist(), strict=True)
-                found.update(ids)
-        return found
+                true_ids.update(ids)
+        return true_ids
 
     def keeping_files(self) -> list[int]:
         """Returns the ids of new files that keep the ids of their rows."""

@@ -68,9 +68,9 @@ class WholeCheck:
         if expectation.kind == "query":
             answer = self._ask(rows.table, expectation)
             return Outcome(rows.title, expectation, shown, answer.count, answer.rows if answer.count else None)
-        found = finder.find(rows, expectation)
-        first = finder.first(rows, found.places) if found.places is not None else None
-        return Outcome(rows.title, expectation, shown, found.count, first)
+        violating = finder.find(rows, expectation)
+        first = finder.first(rows, violating.places) if violating.places is not None else None
+        return Outcome(rows.title, expectation, shown, violating.count, first)
 
 
 def check_since(
@@ -100,18 +100,18 @@ def check_since(
         is_new = table.table_id not in before.tables
         return rows_of(table) if is_new else SinceRows(lake, after, table, before=before)
 
-    found: list[Outcome] = []
+    outcomes: list[Outcome] = []
     with ExitStack() as stack:
         finder = Finder(Asking(engines, stack), after, rows_of)
         for table in after.tables.expecting():
             if after.qualified_name(table) in changed:
-                found += WholeCheck(since(table), engines, rows_of, ask).run()
+                outcomes += WholeCheck(since(table), engines, rows_of, ask).run()
             for expectation in expectations_of(table):
                 target = find_target(after, expectation) if expectation.kind == "references" else None
                 if target is not None and after.qualified_name(target) in changed:
                     orphaned = finder.orphaned(rows_of(table), expectation, since(target))
-                    found += [orphaned] if orphaned is not None else []
-    return found
+                    outcomes += [orphaned] if orphaned is not None else []
+    return outcomes
 
 
 def too_old(lake: Lake, table: Table, snapshot_id: int, interval: str) -> str:
@@ -122,13 +122,13 @@ def too_old(lake: Lake, table: Table, snapshot_id: int, interval: str) -> str:
     times = pa.table(
         {"t": pa.array([last.snapshot_time], pa.timestamp("us", "UTC")), "n": pa.array([datetime.now(UTC)])}
     )
-    found = engine.evaluate(
+    answer = engine.evaluate(
         f"SELECT t + CAST({quote_text(interval)} AS INTERVAL) < n AS old, CAST(n - t AS VARCHAR) AS age FROM times",
         {"times": times},
     ).to_pylist()[0]
-    if not found["old"]:
+    if not answer["old"]:
         return ""
-    return f"its rows changed last in snapshot {last.snapshot_id}, {found['age'].split('.')[0]} ago"
+    return f"its rows changed last in snapshot {last.snapshot_id}, {answer['age'].split('.')[0]} ago"
 
 
 def _last_change(lake: Lake, table: Table, snapshot_id: int) -> SnapshotInfo | None:

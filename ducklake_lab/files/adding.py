@@ -299,24 +299,24 @@ class _Layout:
         self, nodes: Sequence[Node], columns: Sequence[Column], prefix: str, *, named: bool = False
     ) -> Iterator[NameMapping]:
         left = {key: column for column in columns for key in self._keys(column, named=named)}
-        found: set[int] = set()
+        mapped: set[int] = set()
         for node in nodes:
             column = left.get(key) if (key := self._key(node, named=named)) is not None else None
-            if column is None or column.column_id in found:
+            if column is None or column.column_id in mapped:
                 if self._options.ignore_extra_columns:
                     continue
                 raise ConstraintError(
                     f'Column "{prefix}{node.name}" exists in file "{self._path}" but was not found in table '
                     f'"{self._table.name}"; set ignore_extra_columns => true to add the file anyway.'
                 )
-            found.add(column.column_id)
+            mapped.add(column.column_id)
             if (in_path := self._name_in_path(column, prefix)) is not None:
                 yield self._map_path(column, in_path)
             else:
                 yield self._map_column(node, column, prefix)
         unclaimed = {node.name.casefold() for node in nodes if self._key(node, named=named) not in left}
         for column in columns:
-            if column.column_id in found:
+            if column.column_id in mapped:
                 continue
             keys = self._keys(column, named=named)
             if alike := unclaimed.intersection(key.casefold() for key in keys if isinstance(key, str)):

@@ -79,12 +79,12 @@ def delete_options(options: Options, table: Table, version: Version) -> DeleteOp
         CatalogError: a stored option has an impossible value.
         UnsupportedFeatureError: an encrypted lake would write plain deletion vectors, and nobody asked for these.
     """
-    place = {"schema_id": table.schema_id, "table_id": table.table_id}
-    wanted = options.get(VECTORS, **place)
+    scope = {"schema_id": table.schema_id, "table_id": table.table_id}
+    wanted = options.get(VECTORS, **scope)
     if wanted == UNASKED:
         raise UnsupportedFeatureError(PLAIN_VECTORS)
     vectors = wanted in ("true", "plain")
-    limit = options.inlining_row_limit(**place)
+    limit = options.inlining_row_limit(**scope)
     return DeleteOptions(limit, vectors, version.vectors_by_snapshot, _is_encrypted(options))
 
 

@@ -89,12 +89,12 @@ def write_rows(
     return written
 
 
-def _files_of(writer: Writer, rows: pa.Table, folder: str, place: str, storage: Storage) -> list[WrittenFile]:
+def _files_of(writer: Writer, rows: pa.Table, folder: str, subfolder: str, storage: Storage) -> list[WrittenFile]:
     """One file, or several where the rows reach the size that files aim at; with paths relative to the place."""
     if rows.nbytes > writer.options.target_file_size:
-        return writer.write_split(rows, join(folder, place), storage)
+        return writer.write_split(rows, join(folder, subfolder), storage)
     name = f"ducklake-{new_uuid()}.parquet"
-    return [replace(writer.write(rows, join(folder, place + name), storage), path=name)]
+    return [replace(writer.write(rows, join(folder, subfolder + name), storage), path=name)]
 
 
 def _described(file: WrittenFile, path: str, values: tuple[str | None, ...]) -> WrittenFile:

@@ -93,9 +93,9 @@ def _type(kind: Any, mode: str, title: str, whole: str) -> tuple[DataType, tuple
         if kind in TYPES:
             return DataType(TYPES[kind]), ()
         if kind == "decimal" or kind.startswith("decimal("):
-            found = DataType(kind.replace(" ", "") if "(" in kind else "decimal(10,0)")
-            if found.decimal is not None:
-                return found, ()
+            decimal = DataType(kind.replace(" ", "") if "(" in kind else "decimal(10,0)")
+            if decimal.decimal is not None:
+                return decimal, ()
         raise UnsupportedFeatureError(
             f"Adding {title} is not supported: its column {whole} has the type {kind}, which a lake's table cannot take over."
         )
@@ -115,13 +115,13 @@ def _part(name: str, kind: Any, mode: str, title: str, whole: str) -> ForeignCol
 
 def _vectors(table: Any, title: str) -> dict[str, Positions]:
     """Return the deleted positions of files, by path."""
-    found: dict[str, Positions] = {}
+    deleted: dict[str, Positions] = {}
     for batch in table.deletion_vectors():
         rows = pa.table(batch)
         for path, kept in zip(rows.column(0).to_pylist(), rows.column(1), strict=True):
             values = kept.values.to_numpy(zero_copy_only=False)
-            found[local_path(path, title, quoted=path.startswith("file:"))] = np.flatnonzero(~values.astype(np.bool_))
-    return found
+            deleted[local_path(path, title, quoted=path.startswith("file:"))] = np.flatnonzero(~values.astype(np.bool_))
+    return deleted
 
 
 def _files(
@@ -143,7 +143,7 @@ def _partition_texts(added: pa.Table, columns: Sequence[ForeignColumn], title: s
     if "partition" not in added.column_names:
         return {}
     numbers = {column.name: i for i, column in enumerate(columns)}
-    found: dict[int, Sequence[str | None]] = {}
+    value_texts: dict[int, Sequence[str | None]] = {}
     column = added.column("partition").combine_chunks()
     for field in column.type:
         number = numbers[field.name]
@@ -153,5 +153,5 @@ def _partition_texts(added: pa.Table, columns: Sequence[ForeignColumn], title: s
                 f"Adding {title} is not supported: it is partitioned by {field.name}, whose values are binary."
             )
         values = column.field(field.name).cast(kind.arrow())
-        found[number] = [text for (text,) in texts(pa.table({"v": values}), {"v": kind})]
-    return found
+        value_texts[number] = [text for (text,) in texts(pa.table({"v": values}), {"v": kind})]
+    return value_texts

@@ -103,16 +103,16 @@ def check_columns(columns: Sequence[Column], name: str, rules: FormatRules) -> N
 
 def check_values(plan: ScanPlan, name: str, rules: FormatRules) -> None:
     """Raises UnsupportedFeatureError where rows have values that a format lacks: infinite times, and 24:00:00."""
-    found = [
+    conditions = [
         (column, condition)
         for column in plan.columns
         if (condition := _unknown(quote_identifier(column.name), column.data_type)) is not None
     ]
-    if not found:
+    if not conditions:
         return
-    asked = ", ".join(f"coalesce(bool_or({condition}), false) AS c{i}" for i, (_, condition) in enumerate(found))
+    asked = ", ".join(f"coalesce(bool_or({condition}), false) AS c{i}" for i, (_, condition) in enumerate(conditions))
     answers = Scan(plan).query(f"SELECT {asked} FROM rows").arrow()
-    for (column, _), answer in zip(found, answers.columns, strict=True):
+    for (column, _), answer in zip(conditions, answers.columns, strict=True):
         if answer[0].as_py():
             raise UnsupportedFeatureError(
                 f"Exporting {name} is not supported: {column.name} has an infinite time or 24:00:00, which {rules.title} lacks."

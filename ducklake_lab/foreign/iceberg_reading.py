@@ -131,10 +131,10 @@ def _read(table: Any, snapshot: Any, title: str) -> ForeignTable:
     files = []
     for task in tasks:
         file = task.file
-        found = [
+        parts = [
             part for delete in task.delete_files if (part := deleted[delete.file_path].get(file.file_path)) is not None
         ]
-        gone = ascending(np.concatenate(found)) if found else None
+        gone = ascending(np.concatenate(parts)) if parts else None
         values = constants.get(file.file_path, {})
         files.append(ForeignFile(places[file.file_path], file.file_size_in_bytes, file.record_count, values, gone))
     return ForeignTable(title, columns, tuple(files))
@@ -215,7 +215,7 @@ def _positions(location: str, title: str) -> dict[str, Positions]:
         except duckdb.Error as error:
             raise DataFileError(worded_of_file(error, path, "delete file")) from None
     listed = zip(rows.column(0).to_pylist(), rows.column(1), strict=True)
-    return {name: ascending(found.values.to_numpy().astype(np.int64)) for name, found in listed}
+    return {name: ascending(positions.values.to_numpy().astype(np.int64)) for name, positions in listed}
 
 
 def _constants(
@@ -239,7 +239,7 @@ def _constants(
     }
     asked = [task.file for task in tasks if identity[task.file.spec_id]]
     schemas = file_schemas((places[file.file_path] for file in asked), Storage())
-    found: dict[str, dict[int, str | None]] = {}
+    values: dict[str, dict[int, str | None]] = {}
     for file in asked:
         own = schemas[places[file.file_path]]
         ids = {field_id(entry) for entry in own} - {None}
@@ -247,8 +247,8 @@ def _constants(
             has_column = source_id in ids if ids else not set(own.names).isdisjoint(map(str, columns[number].keys))
             if not has_column:
                 value = _text(file.partition[place], columns[number], title)
-                found.setdefault(file.file_path, {})[number] = value
-    return found
+                values.setdefault(file.file_path, {})[number] = value
+    return values
 
 
 def _text(value: Any, column: ForeignColumn, title: str) -> str | None:

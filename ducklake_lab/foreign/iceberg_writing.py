@@ -135,9 +135,9 @@ def _write(
     snapshot_id, now, mark = uuid4().int >> 65, int(time.time() * 1000), uuid4()
     listed = []
     if files:
-        place = _new(metadata / f"{mark}-m0.avro", made)
+        path = _new(metadata / f"{mark}-m0.avro", made)
         spec = specs.UNPARTITIONED_PARTITION_SPEC
-        with manifests.write_manifest(2, spec, schema, io.new_output(place), snapshot_id, "deflate") as writer:
+        with manifests.write_manifest(2, spec, schema, io.new_output(path), snapshot_id, "deflate") as writer:
             for file in files:
                 entry = manifests.DataFile.from_args(
                     content=manifests.DataFileContent.DATA,
@@ -154,10 +154,10 @@ def _write(
                     )
                 )
         listed.append(writer.to_manifest_file())
-    place = _new(metadata / f"snap-{snapshot_id}-1-{mark}.avro", made)
-    with manifests.write_manifest_list(2, io.new_output(place), snapshot_id, None, 1, "deflate") as manifest_list:
+    path = _new(metadata / f"snap-{snapshot_id}-1-{mark}.avro", made)
+    with manifests.write_manifest_list(2, io.new_output(path), snapshot_id, None, 1, "deflate") as manifest_list:
         manifest_list.add_manifests(listed)
-    text = _metadata(folder, schema, files, snapshot_id, place, now, lake_snapshot)
+    text = _metadata(folder, schema, files, snapshot_id, path, now, lake_snapshot)
     target = metadata / f"v{number}.metadata.json"
     # another export that takes the number at this time fails, or this one does
     with target.open("x", encoding="utf-8") as sink:

@@ -126,8 +126,8 @@ class _Taking:
         return files
 
     def _own(self, paths: Iterable[str], options: AddOptions) -> list[WrittenFile]:
-        found = describe_files(self._table, [self._folder + path for path in paths], options, "UTC")
-        relative = ((file, file.path.removeprefix(self._folder)) for file in found)
+        described = describe_files(self._table, [self._folder + path for path in paths], options, "UTC")
+        relative = ((file, file.path.removeprefix(self._folder)) for file in described)
         return [replace(file, path=path, path_is_relative=True, is_own=True) for file, path in relative]
 
     def _converted(self, file: WrittenFile) -> WrittenFile:

@@ -75,20 +75,20 @@ class Graph:
         edges = list(self)
         near = {edge: _ends(edge, direction) for edge in edges}
         reached = {near[edge][0] for edge in edges if chosen(near[edge][0])}
-        found: dict[Edge, Step] = {}
+        steps: dict[Edge, Step] = {}
         depth = 0
         while reached:
             depth += 1
             following: set[Node] = set()
             for edge in edges:
                 start, end = near[edge]
-                if edge in found or start not in reached:
+                if edge in steps or start not in reached:
                     continue
-                found[edge] = Step(direction, depth, edge)
+                steps[edge] = Step(direction, depth, edge)
                 if edge.kind == "value":
                     following.add(end)
             reached = following
-        return list(found.values())
+        return list(steps.values())
 
 
 def _ends(edge: Edge, direction: Direction) -> Sequence[Node]:

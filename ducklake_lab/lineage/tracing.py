@@ -38,8 +38,8 @@ class EntryRows:
         """Returns the node of a column."""
         if isinstance(self.entry, View):
             return Node(self.entry.view_id, column)
-        known = self.entry.column(column)
-        return Node(self.entry.table_id, known.column_id if known is not None else None)
+        column_now = self.entry.column(column)
+        return Node(self.entry.table_id, column_now.column_id if column_now is not None else None)
 
     @property
     def whole(self) -> Node:
@@ -66,11 +66,11 @@ class StateResolver(Resolver):
             columns = [(column.name, column.data_type) for column in table.columns]
             return EntryRows(table, columns, (schema, self._alias))
         view = self._state.find_view(schema, name.name)
-        found = self.of_view(view) if view is not None else None
-        if view is None or found is None:
+        lineage = self.of_view(view) if view is not None else None
+        if view is None or lineage is None:
             raise EntryNotFoundError(f"There is no table {name.name}.")
         return EntryRows(
-            view, [(flow.name, flow.kind or DataType("varchar")) for flow in found.flows], (schema, self._alias)
+            view, [(flow.name, flow.kind or DataType("varchar")) for flow in lineage.flows], (schema, self._alias)
         )
 
     def settings(self) -> Settings:
@@ -140,10 +140,10 @@ def edges_of_views(state: CatalogState, alias: str) -> Iterator[Edge]:
     """Yields the edges of all views of a state."""
     resolver = StateResolver(state, alias)
     for view in state.views.values():
-        found = resolver.of_view(view)
-        if found is not None:
-            targets = [Node(view.view_id, flow.name) for flow in found.flows]
-            yield from _edges(found, targets, Node(view.view_id), "CREATE VIEW", None)
+        lineage = resolver.of_view(view)
+        if lineage is not None:
+            targets = [Node(view.view_id, flow.name) for flow in lineage.flows]
+            yield from _edges(lineage, targets, Node(view.view_id), "CREATE VIEW", None)
 
 
 def edges_of_live(state: CatalogState, alias: str, definitions: Mapping[int, tuple[str, str]]) -> Iterator[Edge]:
@@ -155,10 +155,10 @@ def edges_of_live(state: CatalogState, alias: str, definitions: Mapping[int, tup
     resolver = StateResolver(state, alias)
     for table_id, (sql, schema) in definitions.items():
         table = state.tables[table_id]
-        found = resolver.of_query(table.name, sql, schema, [column.name for column in table.columns])
-        if found is not None and len(found.flows) == len(table.columns):
+        lineage = resolver.of_query(table.name, sql, schema, [column.name for column in table.columns])
+        if lineage is not None and len(lineage.flows) == len(table.columns):
             targets = [Node(table_id, column.column_id) for column in table.columns]
-            yield from _edges(found, targets, Node(table_id), "CREATE LIVE TABLE", None)
+            yield from _edges(lineage, targets, Node(table_id), "CREATE LIVE TABLE", None)
 
 
 def edges_of_statement(noted: Noted, before: CatalogState, after: CatalogState, alias: str) -> list[Edge]:
@@ -177,16 +177,16 @@ def edges_of_statement(noted: Noted, before: CatalogState, after: CatalogState, 
     columns = [column.name for column in target.columns]
     for state in (before, after):
         try:
-            found = lineage_of(operation, StateResolver(state, alias, tuple(then)), columns, (alias, schema))
+            lineage = lineage_of(operation, StateResolver(state, alias, tuple(then)), columns, (alias, schema))
         except (DuckLakeError, RecursionError):
             continue
         nodes = []
-        for place, flow in enumerate(found.flows):
+        for place, flow in enumerate(lineage.flows):
             column = target.column(flow.name)
             if column is None and isinstance(operation, op.CreateTable) and place < len(target.columns):
                 column = target.columns[place]  # repeated names get numbers
             nodes.append(Node(target.table_id, column.column_id if column is not None else None))
-        return list(_edges(found, nodes, Node(target.table_id), noted.via, noted.snapshot_id))
+        return list(_edges(lineage, nodes, Node(target.table_id), noted.via, noted.snapshot_id))
     return []
 
 
@@ -194,25 +194,26 @@ def _target(noted: Noted, name: op.TableName, after: CatalogState) -> Table | No
     """Returns the table that a statement wrote: one of its name that the snapshot changed; None where that is not certain."""
     changed = [
         after.tables[table_id]
-        for table_id, (_, known) in after.tables.names.items()
-        if known.casefold() == name.name.casefold() and not noted.changed.isdisjoint((table_id, known.casefold()))
+        for table_id, (_, table_name) in after.tables.names.items()
+        if table_name.casefold() == name.name.casefold()
+        and not noted.changed.isdisjoint((table_id, table_name.casefold()))
     ]
     given = name.schema if name.schema is not None and after.find_schema(name.schema) is not None else None
-    found = [table for table in changed if given is None or after.schema_of(table).name.casefold() == given.casefold()]
-    return found[0] if len(found) == 1 else None
+    tables = [table for table in changed if given is None or after.schema_of(table).name.casefold() == given.casefold()]
+    return tables[0] if len(tables) == 1 else None
 
 
 def _edges(
-    found: StatementLineage, targets: Sequence[Node], whole: Node, via: str, snapshot_id: int | None
+    lineage: StatementLineage, targets: Sequence[Node], whole: Node, via: str, snapshot_id: int | None
 ) -> Iterator[Edge]:
-    rows = {view: source.rows for view, source in found.sources.items() if isinstance(source.rows, EntryRows)}
+    rows = {view: source.rows for view, source in lineage.sources.items() if isinstance(source.rows, EntryRows)}
     named: set[Node] = set()
-    for flow, target in zip(found.flows, targets, strict=True):
+    for flow, target in zip(lineage.flows, targets, strict=True):
         for view, column in sorted(flow.origins):
             if view in rows and target.column is not None:
                 named.add(rows[view].whole)
                 yield Edge(rows[view].node(column), target, "value", via, snapshot_id)
-    for view, column in sorted(found.conditions):
+    for view, column in sorted(lineage.conditions):
         if view in rows:
             named.add(rows[view].whole)
             yield Edge(rows[view].node(column), whole, "condition", via, snapshot_id)

@@ -54,10 +54,10 @@ class SinceThen:
 def since(lake: Lake, first: int, last: int) -> SinceThen | None:
     """Returns the changes after a snapshot; None if that snapshot, or a later one, has expired."""
     with lake.connect() as connection:
-        found = read_changes(connection, (first, last))
-    if len(found) != last - first + 1:
+        history = read_changes(connection, (first, last))
+    if len(history) != last - first + 1:
         return None
-    return SinceThen(first, last, {i: parse_changes(text) for i, text in found if i > first})
+    return SinceThen(first, last, {i: parse_changes(text) for i, text in history if i > first})
 
 
 def _shapes(table: Table) -> list[Column]:

@@ -11,7 +11,7 @@ from ducklake_lab.model.entries import Table
 def in_order(tables: Sequence[tuple[Table, Definition]]) -> list[tuple[Table, Definition]]:
     """Returns live tables by name, each after the live tables that it reads; of those that read each other, any first."""
     by_uuid = {table.uuid: (table, definition) for table, definition in tables}
-    found: dict[str, tuple[Table, Definition]] = {}
+    ordered: dict[str, tuple[Table, Definition]] = {}
     seen: set[str] = set()
 
     def add(uuid: str) -> None:
@@ -20,8 +20,8 @@ def in_order(tables: Sequence[tuple[Table, Definition]]) -> list[tuple[Table, De
         seen.add(uuid)
         for source in sorted(by_uuid[uuid][1].sources):
             add(source)
-        found[uuid] = by_uuid[uuid]
+        ordered[uuid] = by_uuid[uuid]
 
     for table, _ in sorted(tables, key=lambda pair: (pair[0].name, pair[0].table_id)):
         add(table.uuid)
-    return list(found.values())
+    return list(ordered.values())

@@ -20,9 +20,9 @@ def load(shell: InteractiveShell) -> DuckLakeMagics:
     registered = shell.magics_manager.registry.get("DuckLakeMagics")
     if isinstance(registered, DuckLakeMagics):
         return registered
-    known = list(DuckLakeMagics.class_trait_names(config=True))
+    trait_names = list(DuckLakeMagics.class_trait_names(config=True))
     configured = shell.config.get("DuckLakeMagics", {})
-    settings = project_settings(Path.cwd(), known)
+    settings = project_settings(Path.cwd(), trait_names)
     # IPython's own configuration has priority.
     magics = DuckLakeMagics(shell, **{name: value for name, value in settings.items() if name not in configured})
     shell.register_magics(magics)

@@ -26,14 +26,14 @@ class Parser(argparse.ArgumentParser):
         return given
 
     def _too_many(self, left: Sequence[str]) -> str:
-        known = [name for action in self._actions for name in action.option_strings]
+        option_names = [name for action in self._actions for name in action.option_strings]
         if left[0].startswith("--"):
             name = left[0].partition("=")[0]
-            hint = did_you_mean(name, known)
+            hint = did_you_mean(name, option_names)
             # a word that is similar to no option may be part of a password
             if hint:
                 return f"there is no option {name}.{hint}"
-            return f"there is no such option. It has {', '.join([*known, '--help'])}"
+            return f"there is no such option. It has {', '.join([*option_names, '--help'])}"
         takes = ", ".join(str(action.metavar) for action in self._actions if not action.option_strings)
         words = "one word" if len(left) == 1 else f"{len(left)} words"
         return f"it takes {takes or 'no argument'}; {words} too many. Quote what holds blanks as 'text'"
@@ -41,11 +41,11 @@ class Parser(argparse.ArgumentParser):
 
 def parsers() -> dict[str, Parser]:
     """Returns the parsers by subcommand, in the order of the help."""
-    found: dict[str, Parser] = {}
+    by_name: dict[str, Parser] = {}
 
     def add(name: str, text: str) -> Parser:
-        found[name] = Parser(prog=f"%ducklake {name}", description=text, add_help=False, allow_abbrev=False)
-        return found[name]
+        by_name[name] = Parser(prog=f"%ducklake {name}", description=text, add_help=False, allow_abbrev=False)
+        return by_name[name]
 
     connect = add("connect", "attach a lake, made if it does not exist, and use it")
     connect.add_argument(
@@ -210,7 +210,7 @@ def parsers() -> dict[str, Parser]:
     merge_commands.add_arguments(add)
     live_commands.add_arguments(add)
     add("help", "this help")
-    return found
+    return by_name
 
 
 _AT = "a snapshot id, a tag or a time"

@@ -16,7 +16,7 @@ def default_author(environment: Mapping[str, str] = os.environ) -> str | None:
         if variable in environment:
             return environment[variable].strip() or None
     try:
-        found = subprocess.run(
+        git = subprocess.run(
             ["git", "config", "user.name"],
             capture_output=True,
             text=True,
@@ -27,4 +27,4 @@ def default_author(environment: Mapping[str, str] = os.environ) -> str | None:
         )
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None  # Git is missing, or does not answer
-    return found.stdout.strip() or None
+    return git.stdout.strip() or None

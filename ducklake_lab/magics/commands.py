@@ -91,8 +91,8 @@ class Commands(HistoryCommands, LiveCommands, MergeCommands):
     def option_names(self, command: str) -> list[str]:
         """Returns the `--options` of a subcommand, for completion."""
         parser = self._parsers.get(command)
-        found = [name for action in parser._actions for name in action.option_strings] if parser else []
-        return [*found, "--help"]
+        names = [name for action in parser._actions for name in action.option_strings] if parser else []
+        return [*names, "--help"]
 
     def argument(self, command: str, position: int) -> str | None:
         """Returns the name of a subcommand's positional argument; None if there is none at that position."""
@@ -241,8 +241,8 @@ class Commands(HistoryCommands, LiveCommands, MergeCommands):
                 "thousands",
             )
         } | {"types": types, "date_format": given.dates, "nulls": given.null}  # fmt: skip
-        found = self._session().upload(given.source, given.table, mode, **choices)
-        return found.apply(given.message) if given.apply else found
+        upload = self._session().upload(given.source, given.table, mode, **choices)
+        return upload.apply(given.message) if given.apply else upload
 
     def _run_pin(self, given: argparse.Namespace) -> LakeSummary:
         from ducklake_lab.widgets.summary import of_session
@@ -303,11 +303,11 @@ class Commands(HistoryCommands, LiveCommands, MergeCommands):
                 f"CALL {quote_identifier(session.current_lake.alias)}.set_option(:name, :value{scope})",
                 {"name": given.name, "value": given.value, "scope": given.table},
             )
-        found = session.options()
+        listing = session.options()
         if given.name is None:
-            return found
-        rows = [tuple(row.values()) for row in found if row["option"] == given.name]
-        return Listing(found.title, found.columns, rows, noun="option")
+            return listing
+        rows = [tuple(row.values()) for row in listing if row["option"] == given.name]
+        return Listing(listing.title, listing.columns, rows, noun="option")
 
     def _run_maintain(self, given: argparse.Namespace) -> object:
         health = self._session().health(given.table)

@@ -113,8 +113,8 @@ class MagicCompleter:
         ):
             if before and before[-1] == "--with":
                 return self._sql(f"FROM {fragment}", len(fragment) + 5)
-            found, _ = self._sql("FROM t AT (VERSION => ", 22)
-            return _prefixed(found, fragment), fragment
+            snapshots, _ = self._sql("FROM t AT (VERSION => ", 22)
+            return _prefixed(snapshots, fragment), fragment
         if command == "upload" and not positional:
             return [(path, "path") for path in _paths(fragment)], fragment
         if command in ("switch", "drop-branch", "merge", "cherry-pick", "rebase", "review") and not positional:
@@ -130,8 +130,8 @@ class MagicCompleter:
 
     def _values(self, option: str) -> Iterable[str]:
         if option in ("at", "compare"):
-            found, _ = self._sql("FROM t AT (VERSION => ", 22)
-            return [text.strip("'") for text, _ in found if " " not in text]
+            snapshots, _ = self._sql("FROM t AT (VERSION => ", 22)
+            return [text.strip("'") for text, _ in snapshots if " " not in text]
         session = self._session()
         return {
             "engine": options.ENGINES,
@@ -156,11 +156,11 @@ class MagicCompleter:
         ]
         try:
             with looking():
-                found = session.complete(sql, cursor, values, tables)
+                candidates = session.complete(sql, cursor, values, tables)
         except SessionBusyError:  # another thread uses the session
             return [], ""
-        fragment = sql[found[0].start : cursor] if found else ""
-        return [(one.text, one.kind) for one in found], fragment
+        fragment = sql[candidates[0].start : cursor] if candidates else ""
+        return [(one.text, one.kind) for one in candidates], fragment
 
 
 def _open_option(text: str, fragment: str) -> str | None:
@@ -173,9 +173,9 @@ def _open_option(text: str, fragment: str) -> str | None:
     return name if name in options.VALUED else None
 
 
-def _prefixed(found: Iterable[tuple[str, str]], fragment: str) -> list[tuple[str, str]]:
+def _prefixed(candidates: Iterable[tuple[str, str]], fragment: str) -> list[tuple[str, str]]:
     folded = fragment.casefold()
-    return [(text, kind) for text, kind in found if text.casefold().startswith(folded)]
+    return [(text, kind) for text, kind in candidates if text.casefold().startswith(folded)]
 
 
 def _paths(fragment: str) -> list[str]:
@@ -183,11 +183,11 @@ def _paths(fragment: str) -> list[str]:
     from ducklake_lab.session.uploads.files import can_upload
 
     folder, slash, name = fragment.rpartition("/")
-    place = Path(folder + slash).expanduser() if slash else Path()
-    found = sorted(place.iterdir()) if place.is_dir() else []
+    directory = Path(folder + slash).expanduser() if slash else Path()
+    paths = sorted(directory.iterdir()) if directory.is_dir() else []
     return [
         shlex.quote(f"{folder}{slash}{path.name}") + "/" * path.is_dir()
-        for path in found
+        for path in paths
         if path.name.startswith(name)
         and not (path.name.startswith(".") and not name)
         and (path.is_dir() or can_upload(path.name))
@@ -201,13 +201,13 @@ def register(shell: InteractiveShell, completer: MagicCompleter) -> None:
     def match(context: CompletionContext) -> SimpleMatcherResult:
         lines = context.full_text.split("\n")
         cursor = sum(len(line) + 1 for line in lines[: context.cursor_line]) + context.cursor_position
-        found = completer.complete(context.full_text, cursor)
-        if found is None:
+        candidates = completer.complete(context.full_text, cursor)
+        if candidates is None:
             return SimpleMatcherResult(completions=[])
         # Python's names do not belong in a SQL cell. IPython omits them only if there is another candidate, so the
         # present text is offered if nothing fits.
         token = context.token
-        names, fragment = found if found[0] else ([(token, "text")], token)
+        names, fragment = candidates if candidates[0] else ([(token, "text")], token)
         completions: Sequence[Any] = [SimpleCompletion(text=text, type=kind) for text, kind in names]
         return {
             "completions": completions,

@@ -41,11 +41,11 @@ class Composed:
         text = str(error)
         if error.line <= self.lines:
             error.line = error.column = None
-            place = f"(in {' or '.join(self.names)}, kept with --save)" if self.names else ""
+            position = f"(in {' or '.join(self.names)}, kept with --save)" if self.names else ""
         else:
             error.line -= self.lines
-            place = f"(line {error.line}, column {error.column})"
-        error.args = (_PLACE.sub(place, text).replace("  ", " "), *error.args[1:])
+            position = f"(line {error.line}, column {error.column})"
+        error.args = (_PLACE.sub(position, text).replace("  ", " "), *error.args[1:])
 
 
 def explained(composed: Composed) -> Composed:
@@ -70,7 +70,7 @@ def compose(sql: str, names: Sequence[str], saved: Mapping[str, SavedQuery]) -> 
         _collect(name, saved, order)
     if not order:
         return Composed(sql)
-    recursive = any((found := _WITH.match(query.sql)) and found[2] for query in order.values())
+    recursive = any((clause := _WITH.match(query.sql)) and clause[2] for query in order.values())
     clauses = ",\n".join(f"{quote_identifier(name)} AS (\n{_body(query.sql)}\n)" for name, query in order.items())
     own = _WITH.match(sql)
     if own is not None:

@@ -63,9 +63,9 @@ def _of_many(values: object, name: str) -> Digest | None:
     assert isinstance(values, list | tuple | set | frozenset)
     if len(values) > _MOST:
         return None
-    found = [digest(value) if type(value) in _SCALARS else None for value in values]
-    keys = [(one.kind, str(one.key)) for one in found if one is not None]
-    if len(keys) < len(found):
+    digests = [digest(value) if type(value) in _SCALARS else None for value in values]
+    keys = [(one.kind, str(one.key)) for one in digests if one is not None]
+    if len(keys) < len(digests):
         return None
     return Digest(name, tuple(keys if isinstance(values, list | tuple) else sorted(keys)))
 

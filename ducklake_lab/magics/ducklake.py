@@ -354,16 +354,16 @@ class DuckLakeMagics(Magics):
         try:
             if session is self.session:
                 session.use(quoted_if_needed(alias))
-            found = then(session) if then is not None else None
+            result = then(session) if then is not None else None
         except BaseException:
             session.detach(alias)
             if before is not None:
                 session.use(before)
             raise
         self.session = session
-        if self.prestart and found is not None:
-            session.expect(found.bytes)
-        return found
+        if self.prestart and result is not None:
+            session.expect(result.bytes)
+        return result
 
 
 def _place(session: LakeSession) -> str | None:

@@ -93,11 +93,11 @@ class HistoryCommands:
         if wrong is not None:
             option = "--with" if wrong == "other" else f"--{wrong}"
             raise UsageError(f"{option} is of one table; name it: %ducklake diff TABLE {given.table}.")
-        found = self._session().diff(named_snapshot(given.table), snapshot_option(given.start))
+        diff = self._session().diff(named_snapshot(given.table), snapshot_option(given.start))
         if given.html:
-            found.to_html(Path(given.html))
+            diff.to_html(Path(given.html))
             _say_written(given.html)
-        return found
+        return diff
 
     def _run_blame(self, given: argparse.Namespace) -> object:
         columns = [name.strip() for name in given.columns.split(",")] if given.columns else None

@@ -98,11 +98,11 @@ def _rows(texts: Sequence[str] | None) -> dict[str, list[int]] | None:
     """Read row ids by the names of tables; None for None."""
     if texts is None:
         return None
-    found: dict[str, list[int]] = {}
+    row_ids: dict[str, list[int]] = {}
     for text in texts:
         name, _, ids = text.rpartition("=")
         numbers = [one.strip() for one in ids.split(",")]
         if not name or not all(one.isdecimal() for one in numbers):
             raise UsageError("--rows takes a table and row ids with commas between, such as --rows orders=17,18.")
-        found.setdefault(name, []).extend(map(int, numbers))
-    return found
+        row_ids.setdefault(name, []).extend(map(int, numbers))
+    return row_ids

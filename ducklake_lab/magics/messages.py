@@ -49,8 +49,8 @@ def render(error: BaseException, sql: str = "") -> list[str]:
         return [f"{_RED}{type(error).__name__}: {first}{_PLAIN} {_DIM}(--traceback shows where){_PLAIN}"]
     message = " ".join(str(error).split())
     if isinstance(error, SqlError) and error.line is not None and not re.search(rf"\bline {error.line}\b", message):
-        place = f"line {error.line}" + (f", column {error.column}" if error.column is not None else "")
-        message = f"{message.rstrip('.')} ({place})."
+        position = f"line {error.line}" + (f", column {error.column}" if error.column is not None else "")
+        message = f"{message.rstrip('.')} ({position})."
     lines = [f"{_RED}{message}{_PLAIN}"]
     if isinstance(error, SqlError) and error.line is not None:
         lines += _place(sql.split("\n"), error.line, error.column)
@@ -70,6 +70,6 @@ def _place(lines: Sequence[str], line: int, column: int | None) -> list[str]:
     gutter = f"{_DIM}{line:>4} │ {_PLAIN}"
     if column is None or at > len(text):
         return [gutter + text[start:end]]
-    found = _TOKEN.match(text, at)
-    stop = min(found.end(), end) if found else at
+    token = _TOKEN.match(text, at)
+    stop = min(token.end(), end) if token else at
     return [f"{gutter}{text[start:at]}{_RED}▸{text[at:stop]}◂{_PLAIN}{text[stop:end]}"]

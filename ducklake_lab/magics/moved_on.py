@@ -57,12 +57,12 @@ def moved_on(sessions: Mapping[str, Session], given: object) -> list[Answer]:
     """
     records = parsed(given)
     attached, problems = _attached(sessions, records)
-    found: list[Answer | None] = [None] * len(records)
+    by_record: list[Answer | None] = [None] * len(records)
     chosen: dict[int, list[int]] = {}
     for place, recorded in enumerate(records):
         at = _find(recorded, attached)
         if isinstance(at, str):
-            found[place] = {"known": False, "reason": problems.get(recorded.alias, at)}
+            by_record[place] = {"known": False, "reason": problems.get(recorded.alias, at)}
         else:
             chosen.setdefault(at, []).append(place)
     for at, places in chosen.items():
@@ -71,21 +71,21 @@ def moved_on(sessions: Mapping[str, Session], given: object) -> list[Answer]:
         except DuckLakeError as error:
             answers = [{"known": False, "reason": str(error)} for _ in places]
         for place, answer in zip(places, answers, strict=True):
-            found[place] = answer
-    return [answer for answer in found if answer is not None]
+            by_record[place] = answer
+    return [answer for answer in by_record if answer is not None]
 
 
 def _attached(sessions: Mapping[str, Session], records: Sequence[Recorded]) -> tuple[list[_Attached], dict[str, str]]:
     """Returns each attached lake once, and by alias the reason why another one cannot be read."""
     from ducklake_lab.catalog.snapshots import read_times
 
-    found: dict[tuple[object, ...], _Attached] = {}
+    attached: dict[tuple[object, ...], _Attached] = {}
     problems = {}
     numbers = {recorded.snapshot for recorded in records}
     for variable, session in sessions.items():
         for lake in session.lakes:
             key = (lake.location.url, lake.location.schema, lake.at)
-            if key in found:
+            if key in attached:
                 continue
             try:
                 with lake.connect() as connection:
@@ -95,8 +95,8 @@ def _attached(sessions: Mapping[str, Session], records: Sequence[Recorded]) -> t
                 problems[lake.alias] = str(error)
                 continue
             texts = {number: moment.astimezone(UTC).isoformat() for number, moment in times.items()}
-            found[key] = _Attached(variable, lake, state, texts)
-    return list(found.values()), problems
+            attached[key] = _Attached(variable, lake, state, texts)
+    return list(attached.values()), problems
 
 
 def _find(recorded: Recorded, attached: Sequence[_Attached]) -> int | str:
@@ -135,14 +135,14 @@ def _answers(attached: _Attached, records: Sequence[Recorded]) -> list[Answer]:
             if entry.entry_id is not None and _place(attached.state, entry) is not None
         }
         counts = PartChanges(lake, connection, attached.state, changes).counts([*asked.values()])
-    found = dict(zip(asked, counts, strict=True))
+    count_of = dict(zip(asked, counts, strict=True))
     return [
         _answer(
             attached,
             changes,
             recorded,
             maybe.get(recorded.snapshot),
-            {number: count for (of, number), count in found.items() if of == place},
+            {number: count for (of, number), count in count_of.items() if of == place},
         )
         for place, recorded in enumerate(records)
     ]
@@ -216,6 +216,6 @@ def _place(state: CatalogState, entry: Entry) -> tuple[tuple[str, ...], str] | N
         named = state.tables.names.get(entry.entry_id)
     else:
         entries: Mapping[int, View | Macro] = state.views if entry.kind == "view" else state.macros
-        found = entries.get(entry.entry_id)
-        named = (found.schema_id, found.name) if found is not None else None
+        definition = entries.get(entry.entry_id)
+        named = (definition.schema_id, definition.name) if definition is not None else None
     return (state.schemas[named[0]].parts, named[1]) if named is not None else None

@@ -27,8 +27,8 @@ def place_of(shell: InteractiveShell, environment: Mapping[str, str] = os.enviro
 def path_of(shell: InteractiveShell, environment: Mapping[str, str] = os.environ) -> Path | None:
     """Returns the notebook's file; None where its place is not known, or is no place on this machine."""
     path = _path(shell, environment)
-    found = Path(path) if isinstance(path, str) else None
-    return found if found is not None and found.is_absolute() else None
+    absolute = Path(path) if isinstance(path, str) else None
+    return absolute if absolute is not None and absolute.is_absolute() else None
 
 
 def _path(shell: InteractiveShell, environment: Mapping[str, str]) -> object:

@@ -117,8 +117,8 @@ def parse(line: str) -> tuple[CellOptions, str]:
         elif name in FLAGS and match[2] is None:
             given[name] = []
         else:
-            known = [f"--{option}" for option in (*VALUED, *FLAGS)]
-            raise UsageError(f"%%ducklake has no option --{name}.{did_you_mean(f'--{name}', known)}")
+            option_names = [f"--{option}" for option in (*VALUED, *FLAGS)]
+            raise UsageError(f"%%ducklake has no option --{name}.{did_you_mean(f'--{name}', option_names)}")
     rest = line[position:]
     target = _TARGET.match(rest)
     last = {name: values[-1] for name, values in given.items() if values}
@@ -181,10 +181,10 @@ def moment(text: str) -> int | datetime:
     Raises:
         UsageError: the text is neither.
     """
-    found = named_snapshot(text)
-    if isinstance(found, str):
+    point = named_snapshot(text)
+    if isinstance(point, str):
         raise UsageError(f'"{text}" is neither a snapshot id nor a time such as "2026-03-02 09:30".')
-    return found
+    return point
 
 
 def typed(text: str) -> tuple[str, str]:

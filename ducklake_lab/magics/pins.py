@@ -111,8 +111,8 @@ def _read(path: Path | None) -> dict[str, str]:
     try:
         if path is None or path.suffix != ".ipynb" or path.stat().st_size > _LARGEST:
             return {}
-        found = json.loads(path.read_text(encoding="utf-8"))
-        pins = found["metadata"]["ducklake"]["pins"]
+        notebook = json.loads(path.read_text(encoding="utf-8"))
+        pins = notebook["metadata"]["ducklake"]["pins"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}
     return {one["lake"]: one["at"] for one in pins if _is_pin(one)} if isinstance(pins, list) else {}

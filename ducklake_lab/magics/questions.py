@@ -91,7 +91,7 @@ class Questions:
         if self._watch is not None:
             # before they are read, so that no commit is missed
             self._watch.follow(self._lakes())
-        found = []
+        entries = []
         connections: Mapping[str, Mapping[str, object]] = {}
         problem = None
         try:
@@ -131,8 +131,8 @@ class Questions:
                     entry |= self._pin(lake, state) if not variable else {}
                 seen = (location.url, location.schema, lake.at, entry.get("snapshot"), entry.get("error"))
                 if session.in_transaction or shown.setdefault(seen, variable) == variable:
-                    found.append(entry)
-        answer: Answer = {"lakes": found, "connections": sorted(connections), "changed_cells": self._changed_cells()}
+                    entries.append(entry)
+        answer: Answer = {"lakes": entries, "connections": sorted(connections), "changed_cells": self._changed_cells()}
         return answer if problem is None else {**answer, "connections_error": problem}
 
     def _pin(self, lake: Lake, state: CatalogState) -> Answer:
@@ -309,11 +309,11 @@ def _destinations(connections: Mapping[str, Mapping[str, object]]) -> frozenset[
     """Returns the lakes of saved connections; ignores a connection with an unset variable."""
     from ducklake_lab.catalog.uri import parse_uri
 
-    found = set()
+    uris = set()
     for connection in connections.values():
         with suppress(DuckLakeError):
-            found.add(parse_uri(expand(connection)["uri"]).uri)
-    return frozenset(found)
+            uris.add(parse_uri(expand(connection)["uri"]).uri)
+    return frozenset(uris)
 
 
 def _table(table: Table, counts: TableCounts) -> Answer:

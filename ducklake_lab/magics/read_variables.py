@@ -77,12 +77,12 @@ class ReadVariables:
 
         Each has `variables`, the id of the cell after which a variable had its new value by its name, and `wrote`.
         """
-        found = {}
+        cells = {}
         for cell_id, cell in self._cells.items():
             names = {name: by for name, read in cell.reads.items() if (by := self._changed_by(name, read, cell_id))}
             if names:
-                found[cell_id] = {"variables": names, "wrote": cell.wrote or cell.open > 0}
-        return found
+                cells[cell_id] = {"variables": names, "wrote": cell.wrote or cell.open > 0}
+        return cells
 
     def _changed_by(self, name: str, read: Digest | None, cell_id: str) -> str | None:
         value = self._values.get(name)

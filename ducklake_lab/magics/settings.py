@@ -46,11 +46,11 @@ def read_connections(path: Path) -> dict[str, dict[str, Any]]:
     """
     if not path.is_file():
         return {}
-    found = _read(path)
-    for name, connection in found.items():
+    by_name = _read(path)
+    for name, connection in by_name.items():
         if not isinstance(connection, dict) or not isinstance(connection.get("uri"), str):
             raise UsageError(f'The connection {name} in {path} needs a uri, e.g. uri = "ducklake:lake.ducklake".')
-    return found
+    return by_name
 
 
 def expand(connection: Mapping[str, object], environment: Mapping[str, str] = os.environ) -> dict[str, Any]:

@@ -96,11 +96,11 @@ def sessions_of(shell: InteractiveShell, own: Callable[[], object]) -> Callable[
             return {}  # nothing was connected, so the import is not needed
         from ducklake_lab.session import Session
 
-        found: dict[str, Session] = {}
+        by_name: dict[str, Session] = {}
         for name, value in named():
-            if isinstance(value, Session) and not any(value is other for other in found.values()):
-                found[name] = value
-        return found
+            if isinstance(value, Session) and not any(value is other for other in by_name.values()):
+                by_name[name] = value
+        return by_name
 
     return sessions
 

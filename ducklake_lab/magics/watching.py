@@ -75,9 +75,9 @@ class Watch:
     def _has_changed(self) -> bool:
         with self._lock:
             known = dict(self._marks)
-        found = {lake: _mark(lake) for lake in known}
+        marks = {lake: _mark(lake) for lake in known}
         with self._lock:
-            changed = {lake: mark for lake, mark in found.items() if mark != known[lake] and lake in self._marks}
+            changed = {lake: mark for lake, mark in marks.items() if mark != known[lake] and lake in self._marks}
             self._marks |= changed
         return bool(changed)
 

@@ -60,7 +60,7 @@ def _tables_of(paths: Iterable[str], tables: Sequence[KnownTable]) -> list[Known
     for table in tables:
         for folder in table.folders:
             by_folder.setdefault(folder, []).append(table)
-    found: dict[int, KnownTable] = {}
+    owners: dict[int, KnownTable] = {}
     # one check for each folder, as its files belong to the same tables
     for folder in {path.rpartition("/")[0] + "/" for path in paths}:
         above = folder
@@ -68,8 +68,8 @@ def _tables_of(paths: Iterable[str], tables: Sequence[KnownTable]) -> list[Known
             above = above[:-1].rpartition("/")[0] + "/" if above != "/" else ""
         if not above:
             return list(tables)
-        found |= {id(table): table for table in by_folder[above]}
-    return list(found.values())
+        owners |= {id(table): table for table in by_folder[above]}
+    return list(owners.values())
 
 
 def _check_files(table: KnownTable) -> None:

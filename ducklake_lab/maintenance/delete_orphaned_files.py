@@ -26,19 +26,21 @@ def delete_orphaned_files(lake: Lake, older_than: datetime | None, *, dry_run: b
     storage = Storage()
     # the files first: files committed while they are listed are then among the known ones
     listed = [(path, changed) for path, changed in storage.list_changed(lake.data_path) if path.endswith(_SUFFIXES)]
-    known = read_known_files(lake) | {path for _, path in read_scheduled(lake, None)} | read_shared_files(lake).keys()
+    known_files = (
+        read_known_files(lake) | {path for _, path in read_scheduled(lake, None)} | read_shared_files(lake).keys()
+    )
     # a path stored in full may name a file in the lake in another spelling
-    elsewhere = {path.rpartition("/")[2] for path in known if not path.startswith(lake.data_path)}
+    elsewhere = {path.rpartition("/")[2] for path in known_files if not path.startswith(lake.data_path)}
     strangers = [
         lake.data_path + path
         for path, changed in listed
-        if lake.data_path + path not in known
+        if lake.data_path + path not in known_files
         and path.rpartition("/")[2] not in elsewhere
         and (older_than is None or changed < older_than)
     ]
     # a known path may lead through a symbolic link to a file that is listed where it is
     real = RealPaths().of
-    named = set(map(real, known)) if strangers else set()
+    named = set(map(real, known_files)) if strangers else set()
     orphans = [path for path in strangers if real(path) not in named and is_below(path, lake.data_path, real)]
     if orphans and not dry_run:
         lake.check_writable()

@@ -64,7 +64,7 @@ def flush_inlined_data(transaction: Transaction, table: Table) -> int:
             if version.rows.num_rows:
                 options = write_options(transaction.options, table)
                 files += _write(table, then, version, folder, options, delete, storage)
-        deletes += [_merged(found, folder, delete, storage) for found in deletions]
+        deletes += [_merged(of_file, folder, delete, storage) for of_file in deletions]
     except BaseException:
         paths = [f.file.path for f in files] + [f.deletes.path for f in files if f.deletes and f.deletes.path]
         storage.discard(join(folder, path) for path in [*paths, *(d.path for d in deletes if d.path)])
@@ -94,9 +94,9 @@ def _write(
         parts = groups(writer.evaluate(rows.select(range(count)), keys), table) if keys else [((), None)]
         for values, numbers in parts:
             part = rows if numbers is None else rows.take(numbers)
-            place = hive_folder(table, values) if options.hive_file_pattern else ""
+            subfolder = hive_folder(table, values) if options.hive_file_pattern else ""
             start = 0
-            for written in _data_files(writer, part.select(range(count + 2)), folder, place, options, storage):
+            for written in _data_files(writer, part.select(range(count + 2)), folder, subfolder, options, storage):
                 held = part.slice(start, written.record_count)
                 start += written.record_count
                 snapshots = held.column(SNAPSHOT_ID).to_numpy()
@@ -115,13 +115,13 @@ def _write(
 
 
 def _data_files(
-    writer: Writer, rows: pa.Table, folder: str, place: str, options: WriteOptions, storage: Storage
+    writer: Writer, rows: pa.Table, folder: str, subfolder: str, options: WriteOptions, storage: Storage
 ) -> list[WrittenFile]:
     """The rows in one file, in several where they reach the size that files aim at; paths are relative to `folder`."""
     if rows.nbytes > options.target_file_size:
-        split = writer.write_split(rows, join(folder, place), storage)
-        return [replace(file, path=place + file.path) for file in split]
-    path = f"{place}ducklake-{new_uuid()}.parquet"
+        split = writer.write_split(rows, join(folder, subfolder), storage)
+        return [replace(file, path=subfolder + file.path) for file in split]
+    path = f"{subfolder}ducklake-{new_uuid()}.parquet"
     return [replace(writer.write(rows, join(folder, path), storage), path=path)]
 
 
@@ -137,18 +137,18 @@ def _deletes_of(
     return write_deletions(deletions, path, folder, options, storage)
 
 
-def _merged(found: InlinedDeletions, folder: str, options: DeleteOptions, storage: Storage) -> WrittenDeletes:
+def _merged(inlined: InlinedDeletions, folder: str, options: DeleteOptions, storage: Storage) -> WrittenDeletes:
     """A delete file of the inlined deletions from a data file, and of those in the delete files that it replaces."""
-    pairs = dict(found.deletions)
+    pairs = dict(inlined.deletions)
     replaced: list[DeleteFile] = []
-    for file in found.files:
+    for file in inlined.files:
         earlier = earlier_deletions(file, storage)
         replaced += earlier.replaces
         if earlier.snapshots is not None:
             for position, snapshot_id in zip(earlier.positions.tolist(), earlier.snapshots.tolist(), strict=True):
                 pairs[position] = min(snapshot_id, pairs.get(position, snapshot_id))
     deletions = Deletions(np.array(list(pairs), np.int64), np.array(list(pairs.values()), np.int64))
-    newest = found.files[-1]
+    newest = inlined.files[-1]
     return replace(
         write_deletions(deletions, newest.path, folder, options, storage),
         data_file_id=newest.data_file.data_file_id,

@@ -37,6 +37,6 @@ def moment_before(interval: str) -> datetime:
         SqlError, ConstraintError: it is no interval.
     """
     now = datetime.now(UTC).isoformat()
-    found = evaluate(f"SELECT TIMESTAMPTZ '{now}' - CAST({quote_text(interval)} AS INTERVAL) AS v", {})
-    moment: datetime = found.column("v")[0].as_py()
+    answer = evaluate(f"SELECT TIMESTAMPTZ '{now}' - CAST({quote_text(interval)} AS INTERVAL) AS v", {})
+    moment: datetime = answer.column("v")[0].as_py()
     return moment

@@ -97,10 +97,10 @@ def restore(transaction: Transaction, then: CatalogState, old: Table, engines: E
             if len(surplus) + len(_hidden_positions(file, old, storage)) == records[file_id]:
                 gone.append(file_id)
                 continue
-            found = delete_positions(file, surplus, folder, "ducklake-", options, transaction.next_snapshot, storage)
-            if found is not None:
-                written += [found.path] if found.path is not None else []
-                ended.append(found)
+            hiding = delete_positions(file, surplus, folder, "ducklake-", options, transaction.next_snapshot, storage)
+            if hiding is not None:
+                written += [hiding.path] if hiding.path is not None else []
+                ended.append(hiding)
         transaction.restore_files(table, gone, files)
         transaction.delete_from_files(table, ended, records)
         transaction.delete_inlined(table, sorted(go.inlined))

@@ -83,11 +83,11 @@ def without_unchanged(
         f"a.c{at} IS NOT DISTINCT FROM b.c{at} AND a.c{at}::VARCHAR IS NOT DISTINCT FROM b.c{at}::VARCHAR"  # -0.0
         for at in range(len(table.columns))
     )
-    found = evaluate(
+    unchanged = evaluate(
         f"SELECT rest.* FROM rest JOIN a ON {_at('a')} JOIN b ON {_at('b')} WHERE {equal}",
         {"rest": rest, "a": _rows(here, table), "b": _rows(there, table)},
     )
-    return (*_without_both(come, go, found), True)
+    return (*_without_both(come, go, unchanged), True)
 
 
 def _at(side: str) -> str:
@@ -107,12 +107,12 @@ def _is_read_here(come: Places, go: Places, engines: Engines) -> bool:
 def _shared(come: Places, go: Places, table: Table) -> pa.Table:
     """Row ids that both sides have once, with the file id, position and snapshot on each side; NULL of inlined rows."""
     narrow = replace(table, columns=())
-    found = evaluate(
+    shared = evaluate(
         'SELECT a.r, a.f AS af, a.p AS ap, a.s AS "as", b.f AS bf, b.p AS bp, b.s AS bs FROM a JOIN b ON a.r = b.r '
         "QUALIFY count(*) OVER (PARTITION BY a.r) = 1",
         {"a": _moved(come, narrow), "b": _moved(go, narrow)},
     )
-    return found
+    return shared
 
 
 def _moved(places: Places, table: Table) -> pa.Table:
@@ -123,8 +123,8 @@ def _moved(places: Places, table: Table) -> pa.Table:
 def _same_version(pairs: pa.Table, unwritten: int) -> np.ndarray:
     """Mark the rows that one snapshot wrote on both sides."""
     then, now = _numbers(pairs, "as"), _numbers(pairs, "bs")
-    found: np.ndarray = (then == now) | (now <= unwritten)
-    return found
+    is_same: np.ndarray = (then == now) | (now <= unwritten)
+    return is_same
 
 
 def _of_pairs(places: Places, pairs: pa.Table, side: str) -> Places:
@@ -154,10 +154,10 @@ def _rows(places: Places, table: Table) -> pa.Table:
 def _among(rows: pa.Table, places: Places) -> np.ndarray:
     """Mark the rows that are among some places."""
     files, positions = _numbers(rows, "f"), _numbers(rows, "p")
-    found = (files < 0) & np.isin(_numbers(rows, "r"), list(places.inlined))
+    marks = (files < 0) & np.isin(_numbers(rows, "r"), list(places.inlined))
     for number, (_, wanted) in places.in_files.items():
-        found |= (files == number) & np.isin(positions, wanted)
-    return found
+        marks |= (files == number) & np.isin(positions, wanted)
+    return marks
 
 
 def _without_both(come: Places, go: Places, pairs: pa.Table) -> tuple[Places, Places]:
@@ -171,5 +171,5 @@ def _without(places: Places, pairs: pa.Table, file_id: str, position: str) -> Pl
 
 def _numbers(pairs: pa.Table, name: str) -> Positions:
     """A column of ids; -1 for NULL."""
-    found: Positions = pairs.column(name).fill_null(-1).to_numpy().astype(np.int64, copy=True)
-    return found
+    ids: Positions = pairs.column(name).fill_null(-1).to_numpy().astype(np.int64, copy=True)
+    return ids

@@ -166,11 +166,11 @@ class TableRules:
             UsageError: a rule names no column of the table.
         """
         self._check(title, [*ours, *others])
-        known = {column.column_id: column.name.casefold() for column in ours}
-        names = {name: name for name in known.values()}
+        names_by_id = {column.column_id: column.name.casefold() for column in ours}
+        names = {name: name for name in names_by_id.values()}
         for column in others:
             folded = column.name.casefold()
-            names.setdefault(folded, known.get(column.column_id, folded))
+            names.setdefault(folded, names_by_id.get(column.column_id, folded))
         cells = {row: {names[name]: rule for name, rule in named.items()} for row, named in self.cells.items()}
         return replace(self, columns={names[name]: rule for name, rule in self.columns.items()}, cells=cells)
 
@@ -210,9 +210,9 @@ class Rules:
 
     def of(self, name: str) -> TableRules:
         """The rules for a table or another entry, by its name with or without its schema."""
-        for known in self._names(name):
-            if known in self._tables:
-                return self._tables[known]
+        for own_name in self._names(name):
+            if own_name in self._tables:
+                return self._tables[own_name]
         return TableRules(self._all)
 
     def _names(self, title: str) -> list[str]:

@@ -267,11 +267,11 @@ def check_types(title: str, merged: Table, sides: Iterable[Table], words: Words)
 
 def with_new_keys(transaction: Transaction, table: Table) -> Table:
     """Return the table, its keys with ids of the transaction where it has other keys now."""
-    known = transaction.state.tables.get(table.table_id)
+    table_now = transaction.state.tables.get(table.table_id)
     partition, sort = table.partition, table.sort
-    if partition is not None and (known is None or partition != known.partition):
+    if partition is not None and (table_now is None or partition != table_now.partition):
         partition = transaction.new_partition(partition.fields)
-    if sort is not None and (known is None or sort != known.sort):
+    if sort is not None and (table_now is None or sort != table_now.sort):
         sort = transaction.new_sort(sort.keys)
     return replace(table, partition=partition, sort=sort)
 

@@ -158,7 +158,7 @@ class FormerValues:
     """Finds values of rows of one version in columns that it lacks.
 
     Args:
-        found: the columns that the version lacks.
+        lacking: the columns that the version lacks.
         fields: names of nested fields that the version lacks, each with the latest era.
         columns: all that are read.
         title: of the table.
@@ -166,12 +166,12 @@ class FormerValues:
 
     def __init__(
         self,
-        found: Sequence[_Column],
+        lacking: Sequence[_Column],
         fields: Sequence[tuple[str, _Era]],
         columns: Sequence[Column],
         title: str,
     ) -> None:
-        self._found = found
+        self._lacking = lacking
         self._fields = fields
         self._columns = columns
         self._title = title
@@ -185,8 +185,8 @@ class FormerValues:
         Raises:
             UnsupportedFeatureError: the last state with a field has expired.
         """
-        known = {part.column_id for part in version.table.all_columns()}
-        lacking = [(i, part) for i in places for part in columns[i].walk() if part.column_id not in known]
+        known_ids = {part.column_id for part in version.table.all_columns()}
+        lacking = [(i, part) for i in places for part in columns[i].walk() if part.column_id not in known_ids]
         if not lacking:
             return cls((), (), columns, title)
         with version.lake.connect() as connection:
@@ -195,11 +195,11 @@ class FormerValues:
         groups: defaultdict[tuple[ColumnLife, ...], list[int]] = defaultdict(list)
         fields: list[tuple[str, _Era]] = []
         for place, part in lacking:
-            found, column = lives.get(part.column_id, []), columns[place]
-            if found and part is column:
-                groups[tuple(reversed(found))].append(place)
-            elif found and column.column_id in known:
-                fields.append((f"{column.name}.{part.name}", planner.field(found[-1], column)))
+            column_lives, column = lives.get(part.column_id, []), columns[place]
+            if column_lives and part is column:
+                groups[tuple(reversed(column_lives))].append(place)
+            elif column_lives and column.column_id in known_ids:
+                fields.append((f"{column.name}.{part.name}", planner.field(column_lives[-1], column)))
             elif part is column:
                 groups[()].append(place)
         planned = [planner.column(lives_of, spots) for lives_of, spots in groups.items()]
@@ -216,7 +216,7 @@ class FormerValues:
         return sum(map(rows_to_read, self._plans()))
 
     def _plans(self) -> Iterable[ChangePlan]:
-        eras = [*(era for one in self._found for era in one.eras), *(era for _, era in self._fields)]
+        eras = [*(era for one in self._lacking for era in one.eras), *(era for _, era in self._fields)]
         return (plan for era in eras for plan in (era.change, era.gone))
 
     def filled(self, rows: Rows, spark: SparkSession | None) -> tuple[Rows, list[tuple[str, Rows]]]:
@@ -236,7 +236,7 @@ class FormerValues:
                     "restore the table to a snapshot with the rows instead."
                 )
         lost: list[tuple[str, Rows]] = []
-        for one in self._found:
+        for one in self._lacking:
             rest: Rows | None = None
             for era in one.eras:
                 rest = self._moved(era, rows, spark) if rest is None else rest
@@ -260,10 +260,10 @@ class FormerValues:
     def _known(self, era: _Era, rest: Rows, spark: SparkSession | None) -> Rows:
         """Find the last values of rows in an era; rows that it never had are left out."""
         count = len(self._columns)
-        known = versions.only(versions.side(changes.removed(era.change, spark), count), rest)
+        values = versions.only(versions.side(changes.removed(era.change, spark), count), rest)
         if not rows_to_read(era.gone):
-            return known
-        return versions.with_returned(_computed(known, spark), rest, changes.removed(era.gone, spark), count)
+            return values
+        return versions.with_returned(_computed(values, spark), rest, changes.removed(era.gone, spark), count)
 
 
 def _computed(rows: Rows, spark: SparkSession | None) -> Rows:

@@ -30,15 +30,15 @@ def merged_fields(theirs: Column, base: Column, ours: Column) -> tuple[Column, .
     if not base.children or not theirs.type == base.type == ours.type:
         return None
     their, old, own = ({child.column_id: child for child in one.children} for one in (theirs, base, ours))
-    found: list[Column] = []
+    merged: list[Column] = []
     for number, child in own.items():
         if number not in old:
-            found.append(child)
+            merged.append(child)
         elif number not in their:
             if child != old[number]:
                 return None
         elif (both := _merged(their[number], old[number], child)) is not None:
-            found.append(both)
+            merged.append(both)
         else:
             return None
     last = max((child.order for child in ours.children), default=0)
@@ -47,11 +47,11 @@ def merged_fields(theirs: Column, base: Column, ours: Column) -> tuple[Column, .
             continue
         if number not in old:
             last += 1
-            found.append(replace(child, order=last))
+            merged.append(replace(child, order=last))
         elif child != old[number]:
             return None
-    names = {child.name.casefold() for child in found}
-    return tuple(found) if found and len(names) == len(found) else None
+    names = {child.name.casefold() for child in merged}
+    return tuple(merged) if merged and len(names) == len(merged) else None
 
 
 def _merged(theirs: Column, base: Column, ours: Column) -> Column | None:

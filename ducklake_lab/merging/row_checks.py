@@ -64,10 +64,10 @@ class RowChecks:
         counts = ", ".join(f"count(CASE WHEN w{number} IS NULL THEN 1 END) AS n{number}" for number, _ in strict)
         firsts = ", ".join(f"min(CASE WHEN w{number} IS NULL THEN rid END) AS f{number}" for number, _ in strict)
         condition = f"{versions.OPERATION} IN ('insert', 'update', 'new')"
-        (found,) = made.rows.query(f"SELECT {counts}, {firsts} FROM rows WHERE {condition}").arrow().to_pylist()
+        (nulls,) = made.rows.query(f"SELECT {counts}, {firsts} FROM rows WHERE {condition}").arrow().to_pylist()
         for number, name in strict:
-            if count := found[f"n{number}"]:
-                first = f", row {found[f'f{number}']} first" if found[f"f{number}"] is not None else ""
+            if count := nulls[f"n{number}"]:
+                first = f", row {nulls[f'f{number}']} first" if nulls[f"f{number}"] is not None else ""
                 raise ConstraintError(
                     f"{count:,} rows of {self._title} would have no value in {name} with {self._words.title}, and {name} is NOT NULL"
                     f"{first}; ALTER {name} DROP NOT NULL, or leave these rows out."
@@ -82,8 +82,8 @@ class RowChecks:
                 if not self._engines.placing.place(facts_of(plan.files)).is_here:
                     spark = stack.enter_context(self._engines.running())
                     rows = OnSpark(rows.frame(spark), engines=self._engines)
-                found = rows.first(1, ["c0"]).query("SELECT count(*) AS n FROM rows WHERE c0 IS NULL").arrow()
-            if found.column("n")[0].as_py():
+                nulls = rows.first(1, ["c0"]).query("SELECT count(*) AS n FROM rows WHERE c0 IS NULL").arrow()
+            if nulls.column("n")[0].as_py():
                 raise ConstraintError(
                     f"Column {column.name} of {self._title} cannot become NOT NULL with {self._words.title}: it has NULL values "
                     "that are younger."

@@ -99,21 +99,21 @@ class RowChanges:
         former = self._former(theirs.tip, columns, places)
         read, count = (*change.plan.files, *former.files), count + former.count
         if self._reading.is_here(read, count):
-            found, base = self._sides(change, places, None, wanted)
-            found, lost = former.filled(found, None)
+            changed, base = self._sides(change, places, None, wanted)
+            changed, lost = former.filled(changed, None)
             if ids.placed and _is_empty(since):
                 # one query reads both sides
-                return self._operations(Versions(found, base, ids.first_new), places, today, files, lost)
-            found, base = _in_memory(found, base)
-            shared = versions.row_ids(found, base, ids.first_new)
+                return self._operations(Versions(changed, base, ids.first_new), places, today, files, lost)
+            changed, base = _in_memory(changed, base)
+            shared = versions.row_ids(changed, base, ids.first_new)
             since = self._only_with(since, shared)
             if self._reading.is_here((*read, *since.files), count + rows_to_read(since)):
-                made = self._with_ours(found, base, since, places, None, ids)
+                made = self._with_ours(changed, base, since, places, None, ids)
                 return self._operations(made, places, today, files, lost)
         with self._reading.on_spark(places.columns) as spark:
-            found, base = self._sides(change, places, spark, wanted)
-            found, lost = former.filled(found, spark)
-            made = self._with_ours(found, base, since, places, spark, ids)
+            changed, base = self._sides(change, places, spark, wanted)
+            changed, lost = former.filled(changed, spark)
+            made = self._with_ours(changed, base, since, places, spark, ids)
             return self._operations(made, places, today, files, lost)
 
     def filled(self, pair: Pair, columns: Sequence[Column]) -> dict[int, int]:
@@ -137,8 +137,8 @@ class RowChanges:
             if not self._reading.is_here(change.files, rows_to_read(change)):
                 spark = stack.enter_context(self._reading.on_spark(columns))
             removed, added = changes.removed(change, spark), changes.added(change, spark)
-            found = versions.side(removed, count).query(query, after=versions.side(added, count)).arrow()
-        counts = zip(columns, found.columns, strict=True)
+            counted = versions.side(removed, count).query(query, after=versions.side(added, count)).arrow()
+        counts = zip(columns, counted.columns, strict=True)
         return {column.column_id: number for column, values in counts if (number := values[0].as_py())}
 
     def carry(self, theirs: Version, ours: Version, definition: Definition) -> Operations | None:
@@ -220,10 +220,10 @@ class RowChanges:
             return change, ()
         if not ids.placed and (change.plan.removed.files or change.plan.removed.inlined is not None):
             return change, ()  # a new file may hold rows that came with an earlier merge
-        found = whole_files(tip.lake, tip.table, merged, inserted, ids.first_new, ids.columns.shared or 0)
-        taken = {arrival.file.data_file.data_file_id for arrival in found}
+        arrivals = whole_files(tip.lake, tip.table, merged, inserted, ids.first_new, ids.columns.shared or 0)
+        taken = {arrival.file.data_file.data_file_id for arrival in arrivals}
         left = tuple(file for file in inserted.files if file.data_file.data_file_id not in taken)
-        return replace(change, plan=replace(change.plan, inserted=replace(inserted, files=left))), found
+        return replace(change, plan=replace(change.plan, inserted=replace(inserted, files=left))), arrivals
 
     def _is_placed(self, change: Change, theirs: Pair, ours: Pair, places: Places, ids: RowIds) -> bool:
         """Whether the changed rows of the base are in the same files on both sides: merges and flushes rewrite history."""
@@ -265,16 +265,16 @@ class RowChanges:
 
     def _operations(
         self,
-        found: Versions,
+        three: Versions,
         places: Places,
         today: ScanPlan,
         files: Sequence[Arrival],
         lost: Sequence[tuple[str, Rows]],
     ) -> Operations:
-        compared = found.compared(places)
+        compared = three.compared(places)
         # Spark would compare values anew for each operation
         compared = self._reading.kept(compared) if isinstance(compared, OnSpark) else compared
-        rows = found.decided(compared, places, self._rules)
+        rows = three.decided(compared, places, self._rules)
         for name, ids in lost:
             rows = self.checks.without_lost(rows, name, ids, self._rules, self._unsettled)
         made = self._reading.kept(versions.operations(rows, places))
@@ -291,11 +291,11 @@ class RowChanges:
     ) -> tuple[Rows, Rows]:
         """The changed rows of theirs, and of the base."""
 
-        def found(rows: Rows) -> Rows:
+        def rows_of(rows: Rows) -> Rows:
             one = versions.side(rows, len(places.columns))
             return versions.only(one, wanted) if wanted is not None else one
 
-        return found(change.theirs(spark)), found(change.base(spark))
+        return rows_of(change.theirs(spark)), rows_of(change.base(spark))
 
     def _since(
         self, since: ChangePlan, places: Places, spark: SparkSession | None, ids: Rows
@@ -320,10 +320,10 @@ class RowChanges:
         if not inserted.files or not self._engines.placing.compares_row_ids_here(facts, rows):
             return since
         narrow = replace(inserted, table=replace(inserted.table, columns=inserted.columns[:1]), inlined=None)
-        found = versions.side(Scan(narrow, virtual=True), 1).query(
+        file_ids = versions.side(Scan(narrow, virtual=True), 1).query(
             "SELECT DISTINCT file_id FROM rows WHERE rid IN (SELECT rid FROM ids)", ids=ids
         )
-        holding = set(found.arrow().column("file_id").to_pylist())
+        holding = set(file_ids.arrow().column("file_id").to_pylist())
         kept = tuple(file for file in inserted.files if file.data_file.data_file_id in holding)
         return replace(since, inserted=replace(inserted, files=kept))
 

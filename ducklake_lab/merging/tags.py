@@ -39,8 +39,8 @@ class MergedTags:
     def read(cls, lake: Lake, tip: CatalogState, base: CatalogState) -> MergedTags:
         """Reads the tags of two states of theirs."""
         with lake.connect() as connection:
-            found = [table_tags(connection, state.snapshot.snapshot_id, OWN) for state in (tip, base)]
-        theirs, began = ({key: value for key, value in tags.items() if not key[1].startswith(PREFIX)} for tags in found)
+            both = [table_tags(connection, state.snapshot.snapshot_id, OWN) for state in (tip, base)]
+        theirs, began = ({key: value for key, value in tags.items() if not key[1].startswith(PREFIX)} for tags in both)
         return cls(theirs, began)
 
     def changed(self, their_id: int) -> list[str]:
@@ -59,18 +59,20 @@ class MergedTags:
         unsettled: Unsettled,
     ) -> dict[str, str | None]:
         """Returns the tags that our table gets; notes conflicts that no rule settles."""
-        found: dict[str, str | None] = {}
+        tags: dict[str, str | None] = {}
         for key in self.changed(theirs.table_id):
-            place = theirs.table_id, key
+            table_key = theirs.table_id, key
             now = transaction.tag(ours, key)
-            their, old, our = (arriving(key, value) for value in (self.theirs.get(place), self.base.get(place), now))
+            their, old, our = (
+                arriving(key, value) for value in (self.theirs.get(table_key), self.base.get(table_key), now)
+            )
             if our == their:
                 if now != their:
-                    found[key] = their
+                    tags[key] = their
                 continue
             if our != old and rules.whole is None:
                 reason = words.reason(Reason.DEFINITION, f"tag {key}")
                 unsettled.add(Conflict(title, None, None, old, our, their, reason))
             if our == old or rules.whole == "theirs":
-                found[key] = their
-        return found
+                tags[key] = their
+        return tags

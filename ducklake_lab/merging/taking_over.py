@@ -72,8 +72,8 @@ def whole_files(
     plain = [file for file in plan.files if _is_whole(file, partition_id, first_new)]
     ids = file_column_ids([file.path for file in plain], _storage)
     # a file without field ids has its columns by place
-    known = {column.column_id for column in theirs.all_columns()}
-    whole = [file for file in plain if ids[file.path] and _are_known(ids[file.path], known, last_shared)]
+    their_ids = {column.column_id for column in theirs.all_columns()}
+    whole = [file for file in plain if ids[file.path] and _are_known(ids[file.path], their_ids, last_shared)]
     if not whole:
         return ()
     with lake.connect() as connection:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from ducklake_lab.duckdb.casting import differs_sql
 from ducklake_lab.duckdb.handing import python_rows, texts_to_show
+from ducklake_lab.engine.changes import numbered
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.errors import ConstraintError
 from ducklake_lab.merging.conflicts import Conflict, Reason, TableRules, Words
@@ -45,9 +46,11 @@ class Places:
 
 def side(rows: Rows, count: int) -> Rows:
     """Rows of one version under the names that the queries use: rid, file_id, place, c0, c1, …"""
-    names = [f"c{i}" for i in range(count)]
-    found = rows.first(count + len(VIRTUAL_COLUMNS), [*names, "file_id", "place", "rid", "snapshot_id"])
-    return found.query(f"SELECT {', '.join(['rid', 'file_id', 'place', *names])} FROM rows")
+    return numbered(rows, count).query(f"SELECT {_listed(count)} FROM rows")
+
+
+def _listed(count: int) -> str:
+    return ", ".join(["rid", "file_id", "place", *(f"c{i}" for i in range(count))])
 
 
 def with_returned(theirs: Rows, moved: Rows, deleted: Rows, count: int) -> Rows:
@@ -59,10 +62,8 @@ def with_returned(theirs: Rows, moved: Rows, deleted: Rows, count: int) -> Rows:
         deleted: all rows that were deleted up to the version, with the snapshots that did.
         count: of the columns.
     """
-    names = [f"c{i}" for i in range(count)]
-    listed = ", ".join(["rid", "file_id", "place", *names])
-    found = deleted.first(count + len(VIRTUAL_COLUMNS), [*names, "file_id", "place", "rid", "snapshot_id"])
-    last = found.query(
+    listed = _listed(count)
+    last = numbered(deleted, count).query(
         f"SELECT {listed} FROM (SELECT *, row_number() OVER (PARTITION BY rid ORDER BY snapshot_id DESC) AS n FROM rows "
         "WHERE rid IN (SELECT rid FROM moved) AND rid NOT IN (SELECT rid FROM theirs)) WHERE n = 1",
         moved=moved,
@@ -147,11 +148,11 @@ class Versions:
             kinds = ((i, places.columns[i].data_type) for i in listed)
             return [f"{differs_sql(f'{one}{i}', f'{other}{i}', kind)} AS {one}{other}{i}" for i, kind in kinds]
 
-        found = [*differs("t", "b", [*places.cells, *places.came]), *differs("t", "o", places.came)]
+        differing = [*differs("t", "b", [*places.cells, *places.came]), *differs("t", "o", places.came)]
         if self.moved is not None:
-            found += [*differs("o", "b", sorted({*places.cells, *places.kept})), *differs("o", "t", places.cells)]
+            differing += [*differs("o", "b", sorted({*places.cells, *places.kept})), *differs("o", "t", places.cells)]
         joined = self._joined(len(places.columns))
-        return joined.query(f"SELECT *, {', '.join(found)} FROM rows") if found else joined
+        return joined.query(f"SELECT *, {', '.join(differing)} FROM rows") if differing else joined
 
     def decided(self, compared: Rows, places: Places, rules: TableRules) -> Rows:
         """Return compared rows with what becomes of them.
@@ -243,12 +244,12 @@ def _with_operations(
     if settled.given is not None:
         others["rules"] = settled.given
         source, given = "rows AS v LEFT JOIN rules AS r ON v.rid = r.rule_rid", "SELECT v.*, r.* EXCLUDE (rule_rid)"
-    found = f"{given} FROM {source}"
-    found = f"SELECT *{''.join(f', {one}' for one in changed)} FROM ({found})"
-    found = f"SELECT *, {', '.join([moved, *again])} FROM ({found})"
+    query = f"{given} FROM {source}"
+    query = f"SELECT *{''.join(f', {one}' for one in changed)} FROM ({query})"
+    query = f"SELECT *, {', '.join([moved, *again])} FROM ({query})"
     if taken:
-        found = f"SELECT *, {', '.join(taken)} FROM ({found})"
-    return compared.query(f"SELECT *, {operation} FROM ({found})", **others)
+        query = f"SELECT *, {', '.join(taken)} FROM ({query})"
+    return compared.query(f"SELECT *, {operation} FROM ({query})", **others)
 
 
 class _Settled:
@@ -292,7 +293,7 @@ def _literal(rule: str | None) -> str:
     return "CAST(NULL AS VARCHAR)" if rule is None else f"'{rule}'"
 
 
-def operations(found: Rows, places: Places) -> Rows:
+def operations(decided: Rows, places: Places) -> Rows:
     """Return the rows that change: the virtual columns, the columns of the table afterwards, then `OPERATION`."""
     inserts = "op IN ('insert', 'new')"
     values = []
@@ -306,13 +307,13 @@ def operations(found: Rows, places: Places) -> Rows:
         values.append(f"{value} AS w{number}")
     spot = [f"CASE WHEN {inserts} THEN NULL ELSE {name} END AS {name}" for name in ("file_id", "place")]
     listed = ", ".join([*spot, "rid", "CAST(NULL AS BIGINT) AS snapshot_id", *values, f"op AS {OPERATION}"])
-    return found.query(f"SELECT {listed} FROM rows WHERE op IS NOT NULL")
+    return decided.query(f"SELECT {listed} FROM rows WHERE op IS NOT NULL")
 
 
 def chosen(made: Rows, kinds: Sequence[str], names: Sequence[str]) -> Rows:
     """The rows with some operations, as an UPDATE finds them: the virtual columns, then the table's under their names."""
-    found = [*VIRTUAL_COLUMNS, *names]
-    return made.pick(OPERATION, kinds, [OPERATION]).first(len(found), found)
+    columns = [*VIRTUAL_COLUMNS, *names]
+    return made.pick(OPERATION, kinds, [OPERATION]).first(len(columns), columns)
 
 
 def filled_sql(columns: Sequence[tuple[int, Column]]) -> str:
@@ -350,7 +351,7 @@ def carried(theirs: Rows, moved: Rows, places: Places) -> Rows:
 
 
 def conflicts(
-    found: Rows, places: Places, rules: TableRules, title: str, words: Words, most: int, time_zone: str
+    decided: Rows, places: Places, rules: TableRules, title: str, words: Words, most: int, time_zone: str
 ) -> tuple[list[Conflict], int]:
     """List the conflicts of rows that no rule settles, by row id, and count all of them.
 
@@ -362,10 +363,10 @@ def conflicts(
     cells = {i: f"x{i} AND {settled.cell(i)} IS NULL" for i in places.cells}
     count = _sum([f"CASE WHEN {condition} THEN 1 ELSE 0 END" for condition in (of_row, *cells.values())])
     source = "FROM rows WHERE op = 'conflict'"
-    total = found.query(f"SELECT CAST(sum({count}) AS BIGINT) AS n {source}").arrow().column("n")[0].as_py()
+    total = decided.query(f"SELECT CAST(sum({count}) AS BIGINT) AS n {source}").arrow().column("n")[0].as_py()
     flags = "".join(f", {cell} AS y{i}, u{i}" for i, cell in cells.items()) + "".join(f", u{i}" for i in places.came)
     values = "".join(f", t{i}, b{i}, o{i}" for i in range(len(places.columns)))
-    listed = found.query(
+    listed = decided.query(
         f"SELECT rid, in_theirs, in_base, {of_row} AS moved{flags}{values} {source} ORDER BY rid LIMIT {most:d}"
     ).arrow()
     noted: list[Conflict] = []

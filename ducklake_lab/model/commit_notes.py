@@ -60,19 +60,19 @@ class Origin:
 
     def members(self) -> dict[str, object]:
         """Return the members of a note that say so."""
-        found: dict[str, object] = {}
+        members: dict[str, object] = {}
         if self.restored:
-            found["restored"] = [
+            members["restored"] = [
                 {"table_id": table, "snapshot_id": to.snapshot_id} | ({"at_most": True} if to.at_most else {})
                 for table, to in self.restored.items()
             ]
         if self.reverted:
-            found["reverted"] = list(dict.fromkeys(self.reverted))
+            members["reverted"] = list(dict.fromkeys(self.reverted))
         if self.merged is not None:
-            found["merged"] = {"branch": self.merged.branch, "snapshot_id": self.merged.snapshot_id}
+            members["merged"] = {"branch": self.merged.branch, "snapshot_id": self.merged.snapshot_id}
             if self.merged.authors:
-                found["merged"] |= {"authors": list(self.merged.authors)}  # type: ignore[operator]
-        return found
+                members["merged"] |= {"authors": list(self.merged.authors)}  # type: ignore[operator]
+        return members
 
 
 #: The origin of most commits.
@@ -129,18 +129,18 @@ def write(
     Args:
         context: further members, such as `notebook` and `cell`.
     """
-    found: dict[str, object] = {}
+    members: dict[str, object] = {}
     if statements:
         text = ";\n".join(note.text for note in statements if note.text)
         if text:
-            found["statement"] = text[:LONGEST]
+            members["statement"] = text[:LONGEST]
         if len(text) > LONGEST or any(note.is_cut for note in statements):
-            found["is_cut"] = True
-        found["kind"] = ", ".join(dict.fromkeys(note.kind for note in statements))
-        found["duration_ms"] = round(1000 * sum(note.seconds for note in statements), 1)
-    found |= {name: value for name, value in context.items() if value is not None}
-    found |= origin.members()
-    return _text(found) if found else None
+            members["is_cut"] = True
+        members["kind"] = ", ".join(dict.fromkeys(note.kind for note in statements))
+        members["duration_ms"] = round(1000 * sum(note.seconds for note in statements), 1)
+    members |= {name: value for name, value in context.items() if value is not None}
+    members |= origin.members()
+    return _text(members) if members else None
 
 
 def with_origin(text: str, origin: Origin) -> str:
@@ -149,18 +149,18 @@ def with_origin(text: str, origin: Origin) -> str:
     if not members:
         return text
     try:
-        found = json.loads(text)
+        note = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if isinstance(found, dict):
-        return _text({**found, **members, **found}) if members.keys() - found.keys() else text
+        note = None
+    if isinstance(note, dict):
+        return _text({**note, **members, **note}) if members.keys() - note.keys() else text
     line = _text(members)
     return text if text.endswith(line) else f"{text}\n{line}"
 
 
-def _text(found: Mapping[str, object]) -> str:
+def _text(members: Mapping[str, object]) -> str:
     # half of a surrogate pair is no text that a database takes
-    return json.dumps(found, ensure_ascii=False).encode(errors="replace").decode()
+    return json.dumps(members, ensure_ascii=False).encode(errors="replace").decode()
 
 
 def read(text: str | None) -> CommitNote | None:
@@ -173,39 +173,39 @@ def read(text: str | None) -> CommitNote | None:
         if not text.startswith(('{"restored"', '{"reverted"', '{"merged"')):
             return None
     try:
-        found = json.loads(text)
+        members = json.loads(text)
     except (ValueError, RecursionError):
         return None
     note = CommitNote(
-        statement=_of_type(found, "statement", str),
-        is_cut=_of_type(found, "is_cut", bool) or False,
-        kind=_of_type(found, "kind", str),
-        duration_ms=_milliseconds(found),
-        notebook=_of_type(found, "notebook", str),
-        cell=_of_type(found, "cell", int),
-        restored=_restored(found),
-        reverted=tuple(one for one in _of_type(found, "reverted", list) or () if type(one) is int),
-        merged=_merged(found),
+        statement=_of_type(members, "statement", str),
+        is_cut=_of_type(members, "is_cut", bool) or False,
+        kind=_of_type(members, "kind", str),
+        duration_ms=_milliseconds(members),
+        notebook=_of_type(members, "notebook", str),
+        cell=_of_type(members, "cell", int),
+        restored=_restored(members),
+        reverted=tuple(one for one in _of_type(members, "reverted", list) or () if type(one) is int),
+        merged=_merged(members),
     )
     return note if note != CommitNote() else None
 
 
-def _of_type(found: Mapping[str, object], name: str, kind: type[_Value]) -> _Value | None:
-    value = found.get(name)
+def _of_type(members: Mapping[str, object], name: str, kind: type[_Value]) -> _Value | None:
+    value = members.get(name)
     return value if type(value) is kind else None
 
 
-def _restored(found: Mapping[str, object]) -> tuple[tuple[int, Restored], ...]:
+def _restored(members: Mapping[str, object]) -> tuple[tuple[int, Restored], ...]:
     pairs = []
-    for entry in _of_type(found, "restored", list) or ():
+    for entry in _of_type(members, "restored", list) or ():
         table, snapshot = (entry.get(name) if isinstance(entry, dict) else None for name in ("table_id", "snapshot_id"))
         if type(table) is int and type(snapshot) is int:
             pairs.append((table, Restored(snapshot, entry.get("at_most") is True)))
     return tuple(pairs)
 
 
-def _merged(found: Mapping[str, object]) -> Merged | None:
-    entry = _of_type(found, "merged", dict) or {}
+def _merged(members: Mapping[str, object]) -> Merged | None:
+    entry = _of_type(members, "merged", dict) or {}
     branch, snapshot = _of_type(entry, "branch", str), _of_type(entry, "snapshot_id", int)
     if branch is None or snapshot is None:
         return None
@@ -213,8 +213,8 @@ def _merged(found: Mapping[str, object]) -> Merged | None:
     return Merged(branch, snapshot, authors)
 
 
-def _milliseconds(found: Mapping[str, object]) -> float | None:
-    value = found.get("duration_ms")
+def _milliseconds(members: Mapping[str, object]) -> float | None:
+    value = members.get("duration_ms")
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value < 1e15 else None

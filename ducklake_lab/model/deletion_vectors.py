@@ -43,8 +43,8 @@ def read(data: bytes) -> tuple[Positions, Positions | None]:
     vectors = sorted(_vectors(data), key=lambda vector: vector[0])
     every = np.concatenate([positions for _, positions in vectors])
     snapshots = np.repeat([snapshot for snapshot, _ in vectors], [len(positions) for _, positions in vectors])
-    found, first = np.unique(every, return_index=True)
-    return found, snapshots[first].astype(np.int64)
+    distinct, first = np.unique(every, return_index=True)
+    return distinct, snapshots[first].astype(np.int64)
 
 
 def data_file(data: bytes) -> str:
@@ -69,11 +69,11 @@ def by_data_file(data: bytes) -> dict[str, Positions]:
         places = [(str(blob["properties"][_DATA_FILE]), blob["offset"], blob["length"]) for blob in _blobs(data)]
     except (KeyError, TypeError) as error:
         raise ValueError("its footer does not name the data files") from error
-    found: dict[str, Positions] = {}
+    by_path: dict[str, Positions] = {}
     for path, offset, length in places:
         positions = decode(data[offset : offset + length])
-        found[path] = ascending(np.concatenate([found[path], positions])) if path in found else positions
-    return found
+        by_path[path] = ascending(np.concatenate([by_path[path], positions])) if path in by_path else positions
+    return by_path
 
 
 def write(positions: Positions, snapshots: Positions | None, data_file: str) -> tuple[bytes, int]:
@@ -92,8 +92,8 @@ def write(positions: Positions, snapshots: Positions | None, data_file: str) -> 
         deleted = positions[snapshots <= number]
         blob = encode(deleted)
         properties = {_DATA_FILE: data_file, "cardinality": str(len(deleted)), _SNAPSHOT: str(number)}
-        place = {"snapshot-id": -1, "sequence-number": -1, "offset": offset, "length": len(blob)}
-        blobs.append({"type": _BLOB, "fields": [], **place, "properties": properties})
+        location = {"snapshot-id": -1, "sequence-number": -1, "offset": offset, "length": len(blob)}
+        blobs.append({"type": _BLOB, "fields": [], **location, "properties": properties})
         parts.append(blob)
         offset += len(blob)
     payload = json.dumps({"blobs": blobs, "properties": {"created-by": "ducklake"}}).encode()
@@ -109,10 +109,10 @@ def _vectors(data: bytes) -> list[tuple[int, Positions]]:
         named = [(int(blob["properties"][_SNAPSHOT]), int(blob["properties"]["cardinality"])) for blob in listed]
     except (KeyError, TypeError) as error:
         raise ValueError("its footer does not list deletion vectors by snapshot") from error
-    found = [(snapshot, decode(data[a:b])) for (snapshot, _), (a, b) in zip(named, places, strict=True)]
-    if not found or [len(positions) for _, positions in found] != [count for _, count in named]:
+    vectors = [(snapshot, decode(data[a:b])) for (snapshot, _), (a, b) in zip(named, places, strict=True)]
+    if not vectors or [len(positions) for _, positions in vectors] != [count for _, count in named]:
         raise ValueError("it holds other deletion vectors than its footer says")
-    return found
+    return vectors
 
 
 def _blobs(data: bytes) -> list[dict[str, Any]]:
@@ -168,12 +168,12 @@ def decode(blob: bytes) -> Positions:
 def _decode_bitmaps(body: bytes) -> Positions:
     (count,) = struct.unpack_from("<q", body, 4)
     at = 12
-    found = [np.zeros(0, np.int64)]
+    parts = [np.zeros(0, np.int64)]
     for _ in range(count):
         (key,) = struct.unpack_from("<i", body, at)
         low, at = _decode_bitmap(body, at + 4)
-        found.append(low + (key << 32))
-    positions = np.concatenate(found)
+        parts.append(low + (key << 32))
+    positions = np.concatenate(parts)
     return ascending(positions)
 
 
@@ -220,11 +220,11 @@ def _decode_bitmap(data: bytes, at: int) -> tuple[Positions, int]:
         raise ValueError("it holds no Roaring bitmap")
     header = _numbers(data, at, 2 * count, "<u2").reshape(count, 2).astype(np.int64)
     at += 4 * count + (4 * count if has_offsets else 0)
-    found = [np.zeros(0, np.int64)]
+    parts = [np.zeros(0, np.int64)]
     for i, (chunk, last) in enumerate(header.tolist()):
         low, at = _decode_container(data, at, last + 1, is_runs=bool(has_runs[i]))
-        found.append(low + (chunk << 16))
-    return np.concatenate(found), at
+        parts.append(low + (chunk << 16))
+    return np.concatenate(parts), at
 
 
 def _decode_container(data: bytes, at: int, count: int, *, is_runs: bool) -> tuple[Positions, int]:

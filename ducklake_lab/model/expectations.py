@@ -88,8 +88,8 @@ class Expectation:
 
 def listed(table: Table, columns: Named) -> str:
     """Returns the present names of columns, separated by commas."""
-    found = ((table.column_by_id(column_id), name) for name, column_id in columns)
-    return ", ".join(quote_identifier(column.name if column is not None else name) for column, name in found)
+    columns_now = ((table.column_by_id(column_id), name) for name, column_id in columns)
+    return ", ".join(quote_identifier(column.name if column is not None else name) for column, name in columns_now)
 
 
 def expectations_of(table: Table) -> list[Expectation]:
@@ -104,7 +104,7 @@ def expectations_of(table: Table) -> list[Expectation]:
 def _parsed(table: Table, name: str, text: str) -> Expectation:
     try:
         given = json.loads(text)
-        found = Expectation(
+        expectation = Expectation(
             name,
             given["kind"],
             given.get("on", "fail"),
@@ -114,14 +114,14 @@ def _parsed(table: Table, name: str, text: str) -> Expectation:
             _named(given.get("target_columns", ())),
             int(given.get("target_id", 0)),
         )
-        if found.kind not in KINDS or found.on not in VIOLATIONS:
+        if expectation.kind not in KINDS or expectation.on not in VIOLATIONS:
             raise ValueError(text)
     except (ValueError, KeyError, TypeError, AttributeError):
         raise CatalogError(
             f'The expectation "{name}" of {table.name} is not readable by this version; '
             f"upgrade, or drop it: ALTER TABLE {quote_identifier(table.name)} DROP EXPECTATION {quote_identifier(name)}."
         ) from None
-    return found
+    return expectation
 
 
 def _named(pairs: Iterable[Iterable[object]]) -> Named:
@@ -139,12 +139,12 @@ def with_tag(table: Table, key: str, value: str | None) -> tuple[tuple[str, str]
 
 def named_columns(table: Table, names: Iterable[str]) -> Named:
     """Returns columns of a table by their names as written; unknown ones are left out."""
-    found: dict[str, int] = {}
+    ids: dict[str, int] = {}
     for name in names:
         column = table.column(name)
         if column is not None:
-            found.setdefault(column.name, column.column_id)
-    return tuple(found.items())
+            ids.setdefault(column.name, column.column_id)
+    return tuple(ids.items())
 
 
 def columns_by_id(table: Table, columns: Named) -> Iterator[tuple[str, Column]]:

@@ -34,10 +34,10 @@ def state_title(snapshot_id: int, *, uncommitted: bool) -> str:
 
 def distinct(labels: Iterable[str]) -> list[str]:
     """The labels, numbered where an earlier one is the same: bars of one label would lie over each other."""
-    found: dict[str, None] = {}
+    taken: dict[str, None] = {}
     for text in labels:
         name, number = text, 2
-        while name in found:
+        while name in taken:
             name, number = f"{text} ({number})", number + 1
-        found[name] = None
-    return list(found)
+        taken[name] = None
+    return list(taken)

@@ -137,13 +137,13 @@ def parsed(text: str, kind: MomentKind) -> Moment | None:
     if days >= days_since_1970(year + month // 12, month % 12 + 1, 1):
         return None
     if kind == "date":
-        found = Moment(days * DAY, kind)
+        moment = Moment(days * DAY, kind)
     else:
         clock, zone = _micros(*match.groups()[4:8]) if match[5] is not None else 0, match[9]
         if clock is None or (zone is None) != (kind == "timestamp") or (zone is not None and year > _LATE_YEAR):
             return None
-        found = Moment(days * DAY + clock - (_offset(zone) if zone is not None else 0), kind)
-    return found if found.is_known else None
+        moment = Moment(days * DAY + clock - (_offset(zone) if zone is not None else 0), kind)
+    return moment if moment.is_known else None
 
 
 def _micros(hours: str, minutes: str, seconds: str, fraction: str | None) -> int | None:

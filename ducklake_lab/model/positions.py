@@ -15,13 +15,13 @@ def ascending(positions: npt.NDArray[np.int64]) -> Positions:
         return positions
     # numpy's own unique() hashes integers, which takes ten times as long
     ordered = np.sort(positions, kind="stable")  # which merges runs that are in order
-    found: Positions = ordered[np.append(True, ordered[1:] != ordered[:-1])]
-    return found
+    distinct: Positions = ordered[np.append(True, ordered[1:] != ordered[:-1])]
+    return distinct
 
 
 def others(positions: Positions, rows: int) -> Positions:
     """Return all other positions in a file of so many rows; positions outside of the file are left out."""
     missing = np.ones(max(rows, 0), np.bool_)
     missing[positions[(positions >= 0) & (positions < rows)]] = False
-    found: Positions = np.flatnonzero(missing)
-    return found
+    other_positions: Positions = np.flatnonzero(missing)
+    return other_positions

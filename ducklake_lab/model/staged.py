@@ -156,11 +156,11 @@ class StagedData:
         files = [staged.file for staged in self.files.values()]
         files += [flushed.file for flushed in self.flushed.values()]
         files += [compaction.file for compaction in self.compactions.values() if compaction.file is not None]
-        found = {file.place(folder): file.file_size_bytes for file in files}
+        sizes = {file.place(folder): file.file_size_bytes for file in files}
         for written in (*self.deletes.values(), *(flushed.deletes for flushed in self.flushed.values())):
             if written is not None and written.path is not None:
-                found[folder + written.path] = written.file_size_bytes
-        return found
+                sizes[folder + written.path] = written.file_size_bytes
+        return sizes
 
     def __bool__(self) -> bool:
         return self.changes_rows or bool(self.flushed or self.compactions)

@@ -37,12 +37,12 @@ class Tables(Mapping[int, Table]):
         self._made: dict[int, Table] = dict(changed or {})
 
     def __getitem__(self, table_id: int) -> Table:
-        found = self._made.get(table_id)
-        if found is None:
+        table = self._made.get(table_id)
+        if table is None:
             if table_id not in self.names or self._make is None:
                 raise KeyError(table_id)
-            found = self._made[table_id] = self._make(table_id)
-        return found
+            table = self._made[table_id] = self._make(table_id)
+        return table
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.names)
@@ -56,8 +56,8 @@ class Tables(Mapping[int, Table]):
     def named(self, schema_id: int, name: str) -> Table | None:
         """The table of that name in a schema, without regard to case."""
         folded = name.casefold()
-        for table_id, (schema, known) in self.names.items():
-            if schema == schema_id and known.casefold() == folded:
+        for table_id, (schema, table_name) in self.names.items():
+            if schema == schema_id and table_name.casefold() == folded:
                 return self[table_id]
         return None
 
@@ -131,13 +131,13 @@ class CatalogState:
         Raises:
             EntryNotFoundError: there is none.
         """
-        found = self.find_schema(name)
-        if found is None:
+        schema = self.find_schema(name)
+        if schema is None:
             hint = did_you_mean(path_title(name), (path_title(schema.name) for schema in self.schemas.values()))
             raise EntryNotFoundError(
                 f'There is no schema "{path_title(name)}" at snapshot {self.snapshot.snapshot_id}.{hint}'
             )
-        return found
+        return schema
 
     def find_table(self, schema: str, name: str) -> Table | None:
         """The table of that name in the schema, without regard to case."""
@@ -156,20 +156,20 @@ class CatalogState:
             EntryNotFoundError: there is no such schema or table.
         """
         parent = self.schema(schema)
-        found = self.tables.named(parent.schema_id, name)
-        if found is None:
+        table = self.tables.named(parent.schema_id, name)
+        if table is None:
             if _named(self.views.values(), parent.schema_id, name) is not None:
                 raise EntryNotFoundError(f"{path_title(parent.name)}.{name} is a view, not a table.")
             tables = self.tables.names.items()
-            hint = did_you_mean(name, (known for _, (schema_id, known) in tables if schema_id == parent.schema_id))
+            hint = did_you_mean(name, (other for _, (schema_id, other) in tables if schema_id == parent.schema_id))
             if not hint:
                 names = self.table_names()
-                others = [names[number] for number, (_, known) in tables if known.casefold() == name.casefold()]
+                others = [names[number] for number, (_, other) in tables if other.casefold() == name.casefold()]
                 hint = f" Did you mean {' or '.join(others[:3])}?" if others else ""
             raise EntryNotFoundError(
                 f'There is no table "{name}" in schema {path_title(parent.name)} at snapshot {self.snapshot.snapshot_id}.{hint}'
             )
-        return found
+        return table
 
     def find_macro(self, schema: str, name: str, kind: str) -> Macro | None:
         """The `scalar` or `table` macro of that name in the schema, without regard to case."""
@@ -186,15 +186,15 @@ class CatalogState:
             EntryNotFoundError: there is no such schema or view.
         """
         parent = self.schema(schema)
-        found = _named(self.views.values(), parent.schema_id, name)
-        if found is None:
+        view = _named(self.views.values(), parent.schema_id, name)
+        if view is None:
             if self.tables.named(parent.schema_id, name) is not None:
                 raise EntryNotFoundError(f"{path_title(parent.name)}.{name} is a table, not a view.")
             hint = did_you_mean(name, (view.name for view in self.views.values()))
             raise EntryNotFoundError(
                 f'There is no view "{name}" in schema {path_title(parent.name)} at snapshot {self.snapshot.snapshot_id}.{hint}'
             )
-        return found
+        return view
 
     def tables_of(self, schema_id: int) -> list[Table]:
         """The tables of a schema, by name."""

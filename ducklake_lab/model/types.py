@@ -78,10 +78,12 @@ _PRIMITIVES = {
     "null": _Primitive('"NULL"', pa.int32(), "INT", disguised=True),
 }
 #: DuckDB's name of each type without parts, and Spark's of the type that holds its values.
-IN_DUCKDB = {name: known.sql for name, known in _PRIMITIVES.items()}
-ON_SPARK = {name: known.spark for name, known in _PRIMITIVES.items()}
+IN_DUCKDB = {name: primitive.sql for name, primitive in _PRIMITIVES.items()}
+ON_SPARK = {name: primitive.spark for name, primitive in _PRIMITIVES.items()}
 #: Types that Arrow carries as DuckDB's text of the value.
-AS_TEXT = tuple(name for name, known in _PRIMITIVES.items() if known.disguised and known.arrow == pa.string())
+AS_TEXT = tuple(
+    name for name, primitive in _PRIMITIVES.items() if primitive.disguised and primitive.arrow == pa.string()
+)
 _TYPE_KEY = b"ducklake:type"
 
 NESTED = ("struct", "list", "map")
@@ -183,8 +185,8 @@ class DataType:
 @lru_cache(maxsize=1024)
 def _decimal(name: str) -> tuple[int, int] | None:
     match = _DECIMAL.fullmatch(name)
-    found = (int(match[1]), int(match[2])) if match else (0, 0)
-    return found if 1 <= found[0] <= _MOST_DIGITS and found[1] <= found[0] else None
+    digits = (int(match[1]), int(match[2])) if match else (0, 0)
+    return digits if 1 <= digits[0] <= _MOST_DIGITS and digits[1] <= digits[0] else None
 
 
 @lru_cache(maxsize=1024)
@@ -223,9 +225,9 @@ def from_field(field: pa.Field) -> DataType:
     """
     marked = (field.metadata or {}).get(_TYPE_KEY)
     if marked is not None:
-        found = _of_tree(json.loads(marked))
-        if found.arrow() == field.type:
-            return found
+        kind = _of_tree(json.loads(marked))
+        if kind.arrow() == field.type:
+            return kind
     return from_arrow(field.type)
 
 
@@ -263,7 +265,7 @@ def from_arrow(arrow: pa.DataType) -> DataType:
         return DataType("uuid")
     if isinstance(arrow, pa.JsonType):
         return DataType("json")
-    for name, known in _PRIMITIVES.items():
-        if arrow == known.arrow and not known.disguised:
+    for name, primitive in _PRIMITIVES.items():
+        if arrow == primitive.arrow and not primitive.disguised:
             return DataType(name)
     raise UnsupportedFeatureError(f"Arrow type {arrow} has no DuckLake type.")

@@ -45,8 +45,8 @@ def plot(chart: Chart) -> go.Figure:
 
 def _places(chart: Chart) -> Mapping[int, str]:
     """Return a label for each value of x that is no number, no two alike."""
-    known = dict(zip(chart.points.column("place").to_pylist(), chart.labels, strict=True))
-    return dict(zip(known, distinct(plain(label) for label in known.values()), strict=True))
+    labels = dict(zip(chart.points.column("place").to_pylist(), chart.labels, strict=True))
+    return dict(zip(labels, distinct(plain(label) for label in labels.values()), strict=True))
 
 
 def _trace(

@@ -18,10 +18,10 @@ def row_ids(text: str | None) -> list[int] | None:
     Raises:
         UsageError: one is no number.
     """
-    found = listed(text)
-    if found is not None and not all(one.isdecimal() for one in found):
+    ids = listed(text)
+    if ids is not None and not all(one.isdecimal() for one in ids):
         raise UsageError("--rows takes row ids with commas between, such as --rows 17,18.")
-    return None if found is None else [int(one) for one in found]
+    return None if ids is None else [int(one) for one in ids]
 
 
 def add_choices(parser: argparse.ArgumentParser) -> None:

@@ -93,17 +93,17 @@ class Revert:
     def _touched_tables(self) -> dict[int, str]:
         """The names of the tables that the snapshot changed, by id; today's where they are there."""
         before, then, now = self._before.tables, self._then.tables, self._transaction.state
-        found = {
+        table_ids = {
             change.value
             for change in self._changes
             if isinstance(change.value, int) and change.kind in {*OF_ROWS, "altered_table"}
         }
         common = before.keys() & then.keys()
-        found = {i for i in found if i in common}
-        found |= {i for i in common if before.names[i] != then.names[i]}
-        found |= before.keys() ^ then.keys()
+        table_ids = {i for i in table_ids if i in common}
+        table_ids |= {i for i in common if before.names[i] != then.names[i]}
+        table_ids |= before.keys() ^ then.keys()
         names = self._before.table_names() | self._then.table_names() | now.table_names()
-        return {i: names[i] for i in sorted(found)}
+        return {i: names[i] for i in sorted(table_ids)}
 
     def tables(self, wanted: Wanted) -> list[int]:
         """The ids of the tables that it would change."""

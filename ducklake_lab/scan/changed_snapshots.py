@@ -18,11 +18,11 @@ def changing_snapshots(plan: ChangePlan, known: Sequence[int]) -> set[int]:
         known: the ids of the lake's snapshots, ascending. A change by an expired one counts as one by the next.
     """
     by_file = snapshots_by_file(plan.inserted.files, plan.removed.files, plan.deleted, known)
-    found = {snapshot_id for snapshots in by_file.values() for snapshot_id in snapshots}
+    snapshot_ids = {snapshot_id for snapshots in by_file.values() for snapshot_id in snapshots}
     for scan in (plan.inserted, plan.removed):
         if scan.inlined is not None:
-            found |= set(scan.inlined.rows.column(SNAPSHOT_ID).unique().to_pylist())
-    return next_known(found, known)
+            snapshot_ids |= set(scan.inlined.rows.column(SNAPSHOT_ID).unique().to_pylist())
+    return next_known(snapshot_ids, known)
 
 
 def snapshots_by_file(
@@ -33,15 +33,15 @@ def snapshots_by_file(
     Args:
         known: as for `changing_snapshots`.
     """
-    found: dict[int, set[int]] = defaultdict(set)
+    by_file: dict[int, set[int]] = defaultdict(set)
     for rows in deleted:
-        found[rows.after.data_file.data_file_id].add(rows.snapshot_id)
+        by_file[rows.after.data_file.data_file_id].add(rows.snapshot_id)
     for file in removed:
         if file.snapshot_id is not None:
-            found[file.data_file.data_file_id].add(file.snapshot_id)
+            by_file[file.data_file.data_file_id].add(file.snapshot_id)
     for file in inserted:
-        found[file.data_file.data_file_id].update(_inserting(file, known))
-    return found
+        by_file[file.data_file.data_file_id].update(_inserting(file, known))
+    return by_file
 
 
 def _inserting(file: ScanFile, known: Sequence[int]) -> Iterator[int]:
@@ -56,9 +56,9 @@ def _inserting(file: ScanFile, known: Sequence[int]) -> Iterator[int]:
         yield last
 
 
-def next_known(found: set[int], known: Sequence[int]) -> set[int]:
+def next_known(snapshot_ids: set[int], known: Sequence[int]) -> set[int]:
     """Return the first known snapshot at or after each one."""
-    places = {bisect_left(known, snapshot_id) for snapshot_id in found}
+    places = {bisect_left(known, snapshot_id) for snapshot_id in snapshot_ids}
     return {known[place] for place in places if place < len(known)}
 
 
@@ -68,11 +68,11 @@ def rewriting_and_changing(table_id: int, changes_made: Mapping[int, str]) -> se
     Args:
         changes_made: the changes of snapshots by their ids.
     """
-    found = set()
+    snapshot_ids = set()
     for snapshot_id, text in changes_made.items():
         if f":{table_id}" not in text:
             continue
         changes = [change for change in parse_changes(text) if change.value == table_id]
         if rewritten_tables(changes) and any(change.kind in OF_ROWS for change in changes):
-            found.add(snapshot_id)
-    return found
+            snapshot_ids.add(snapshot_id)
+    return snapshot_ids

@@ -32,9 +32,9 @@ class ChangesAfter:
                     continue
                 self._kinds.setdefault(change.value, {}).setdefault(number, set()).add(change.kind)
                 if change.kind not in MAINTENANCE:
-                    found = self._of_tables.setdefault(change.value, [])
-                    if found[-1:] != [number]:
-                        found.append(number)
+                    snapshot_ids = self._of_tables.setdefault(change.value, [])
+                    if snapshot_ids[-1:] != [number]:
+                        snapshot_ids.append(number)
 
     def snapshots(self, since: int) -> list[int]:
         """Return all snapshots after one, ascending."""
@@ -55,8 +55,8 @@ class ChangesAfter:
 
     def count(self, table_id: int, since: int) -> int:
         """Return the number of snapshots after `since` that changed a table."""
-        found = self._of_tables.get(table_id, [])
-        return len(found) - bisect_right(found, since)
+        snapshot_ids = self._of_tables.get(table_id, [])
+        return len(snapshot_ids) - bisect_right(snapshot_ids, since)
 
     def is_whole(self, since: int) -> bool:
         """Whether the changes of all snapshots after `since` are there: none has expired."""

@@ -144,11 +144,11 @@ class _Feed:
         self._rewrites = self._rewriting_snapshots()
 
     def plan(self) -> ChangePlan:
-        found = self.read()
+        changes = self.read()
         return ChangePlan(
-            inserted=self._scan(found.inserted, found.inserted_rows),
-            removed=self._scan(found.removed, found.removed_rows),
-            deleted=tuple(found.deleted),
+            inserted=self._scan(changes.inserted, changes.inserted_rows),
+            removed=self._scan(changes.removed, changes.removed_rows),
+            deleted=tuple(changes.deleted),
         )
 
     def read(self) -> ChangedRows:
@@ -190,17 +190,17 @@ class _Feed:
             f.end_snapshot.between(self._start, self._end),
             f.data_file_id.in_(deleted),
         ]
-        ids = [file_id for file_id, found in positions.items() if any(self._is_within(one) for _, one in found)]
+        ids = [file_id for file_id, deletions in positions.items() if any(self._is_within(one) for _, one in deletions)]
         return sa.or_(*conditions, *([one_of(self._connection, f.data_file_id, ids)] if ids else ()))
 
     def _delete_files(self, files: Sequence[DataFile]) -> Mapping[int, Sequence[DeleteFile]]:
         d = t.delete_file.c
         of_files = among(d.data_file_id, [file.data_file_id for file in files])
-        found: dict[int, list[DeleteFile]] = defaultdict(list)
+        by_file: dict[int, list[DeleteFile]] = defaultdict(list)
         condition = sa.and_(of_files, d.begin_snapshot <= self._end)
         for delete in read_delete_files(self._connection, self._table.table_id, condition):
-            found[delete.data_file_id].append(delete)
-        return found
+            by_file[delete.data_file_id].append(delete)
+        return by_file
 
     def _rewriting_snapshots(self) -> set[int]:
         """Snapshots that rewrote files of the table, which changed no row, or dropped it."""

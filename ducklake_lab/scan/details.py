@@ -62,8 +62,8 @@ class FileDetails:
         missing = set(snapshot_ids) - self._times.keys()
         if missing:
             with self._lake.connect() as connection:
-                found = read_times(connection, missing)
-            self._times |= {number: self._lake.local(moment) for number, moment in found.items()}
+                times = read_times(connection, missing)
+            self._times |= {number: self._lake.local(moment) for number, moment in times.items()}
         return {snapshot_id: self._times[snapshot_id] for snapshot_id in snapshot_ids if snapshot_id in self._times}
 
     def _of_file(self, file_id: int) -> dict[str, ColumnStats]:

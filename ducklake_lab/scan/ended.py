@@ -63,7 +63,7 @@ def read_ended(
     f, d = t.data_file, t.delete_file
     first, last = min(snapshots), max(snapshots)
     positions = inlined.read_deletes(connection, lake.database, table_id, last)
-    ids = {file_id for file_id, found in positions.items() if any(begin in snapshots for _, begin in found)}
+    ids = {file_id for file_id, deletions in positions.items() if any(begin in snapshots for _, begin in deletions)}
     # a delete file with the snapshots of its deletions may have later ones than its own
     named = sa.or_(sa.and_(d.c.partial_max.is_not(None), d.c.partial_max >= first), f.c.partial_max.is_not(None))
     deletes = (
@@ -88,7 +88,7 @@ def read_ended(
         for delete in read_delete_files(connection, table_id, sa.and_(of_files, known)):
             by_file[delete.data_file_id].append(delete)
     vectors = {
-        d.begin_snapshot for found in by_file.values() for d in found if seems_late(d) and d.begin_snapshot >= first
+        d.begin_snapshot for deletes in by_file.values() for d in deletes if seems_late(d) and d.begin_snapshot >= first
     }
     return EndedFiles(folder, frozenset({*snapshots, *vectors}), files, by_file, positions, bool(vectors))
 

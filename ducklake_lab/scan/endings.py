@@ -79,7 +79,7 @@ class Endings:
     def _deleted_by_files(
         self, file: DataFile, deletes: Sequence[DeleteFile], positions: InlinedDeletes
     ) -> list[DeletedRows]:
-        found = []
+        deletions = []
         for delete in deletes:
             path = paths.resolve(self._folder, delete.path, delete.path_is_relative)
             named = deletions_by_snapshot(path, delete) if may_name_snapshots(file, delete) else None
@@ -96,8 +96,8 @@ class Endings:
                     previous = next((d for d in deletes if d.end_snapshot == snapshot_id), None)
                     up_to = snapshot_id - 1 if may_name_snapshots(file, previous) else None
                     before = file_with(self._folder, file, previous, inlined_deletes=earlier, deleted_up_to=up_to)
-                found.append(DeletedRows(after, before, snapshot_id))
-        return found
+                deletions.append(DeletedRows(after, before, snapshot_id))
+        return deletions
 
     def _deleted_by_rows(self, file: DataFile, positions: InlinedDeletes) -> list[DeletedRows]:
         by_snapshot: dict[int, list[int]] = defaultdict(list)

@@ -99,18 +99,20 @@ def table_shapes(
         partition = Partition(partition_id, tuple(keys.get(file_id, ())), version)
         counted = uncertain[file_id].counted if file_id in uncertain else FileRows(count, deleted.get(file_id, 0))
         shapes[of_table].append(FileShape(file_id, begin, counted.rows, counted.deleted, size, partition))
-    kept = inlined_rows(connection, snapshot_id, table_id)
-    return {which: TableShape(shapes.get(which, []), kept.get(which, 0)) for which in {**shapes, **kept}}
+    inlined_counts = inlined_rows(connection, snapshot_id, table_id)
+    return {
+        which: TableShape(shapes.get(which, []), inlined_counts.get(which, 0)) for which in {**shapes, **inlined_counts}
+    }
 
 
 def _schema_versions(connection: sa.Connection, table_id: int | None) -> dict[int, list[int]]:
     """The snapshots from which the columns of tables changed, ascending, by table id."""
     v = t.schema_versions
     query = sa.select(v.c.table_id, v.c.begin_snapshot).order_by(v.c.begin_snapshot)
-    found: defaultdict[int, list[int]] = defaultdict(list)
+    begins: defaultdict[int, list[int]] = defaultdict(list)
     for of_table, begin in connection.execute(query if table_id is None else query.where(v.c.table_id == table_id)):
-        found[of_table].append(begin)
-    return found
+        begins[of_table].append(begin)
+    return begins
 
 
 def _inlined_deletions(

@@ -25,7 +25,7 @@ _OWN = "ducklake-"
 _Columns = tuple[tuple[str, ...], frozenset[int]]
 _columns: KeptReads[tuple[str, Storage], _Columns] = KeptReads(100_000, lambda columns: 1)
 _schemas: KeptReads[tuple[str, Storage], pa.Schema] = KeptReads(10_000, lambda schema: 1)
-_far: KeptReads[tuple[str, Storage], bool] = KeptReads(100_000, lambda found: 1)
+_far: KeptReads[tuple[str, Storage], bool] = KeptReads(100_000, lambda _: 1)
 #: By the unit of Parquet: up to which count a time has microseconds in a 64-bit integer, and is not infinite.
 _NEAR = {"milliseconds": (2**63 - 1) // 1000, "nanoseconds": 2**63 - 1 - 1000}
 

@@ -42,10 +42,10 @@ class _NoForm(Exception):
 def form_of(table: Table, predicate: Predicate) -> Form | None:
     """Return the form of a predicate on a table; None where it has none, or a long one."""
     try:
-        found = _form(table, predicate, 0)
+        form = _form(table, predicate, 0)
     except _NoForm:
         return None
-    return found if sum(1 for _ in _parts(found)) <= _MOST else None
+    return form if sum(1 for _ in _parts(form)) <= _MOST else None
 
 
 def predicate_of(table: Table, form: object) -> Predicate | None:
@@ -85,16 +85,16 @@ def _form(table: Table, predicate: Predicate, depth: int) -> Form:
     column = column_at(table, predicate.column)
     if column is None:
         raise _NoForm
-    found: Form = {"column": column.column_id}
+    form: Form = {"column": column.column_id}
     match predicate:
         case NullTest(is_null=is_null):
-            return {**found, "null": is_null}
+            return {**form, "null": is_null}
         case StartsWith(prefix=prefix):
-            return {**found, "prefix": _text(prefix)}
+            return {**form, "prefix": _text(prefix)}
         case InList(values=values):
-            return {**found, "in": [_value_form(value) for value in values]}
+            return {**form, "in": [_value_form(value) for value in values]}
         case Comparison(op=op, value=value):
-            return {**found, "op": op, "value": _value_form(value)}
+            return {**form, "op": op, "value": _value_form(value)}
 
 
 def _value_form(value: object) -> Form:

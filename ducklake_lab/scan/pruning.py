@@ -57,19 +57,19 @@ def may_match(
         return True
     if keys and column.column_id in keys and not may_hold(column, keys[column.column_id], predicate):
         return False
-    known = stats.get(column.column_id)
-    if known is None:
+    column_stats = stats.get(column.column_id)
+    if column_stats is None:
         return True  # the file is older than the column, or its writer kept no statistics
     # a field is NULL where its struct is, too
-    nulls = null_count(known, column.data_type) if len(predicate.column) == 1 else None
+    nulls = null_count(column_stats, column.data_type) if len(predicate.column) == 1 else None
     if isinstance(predicate, NullTest):
         return _may_be_null(predicate.is_null, nulls, record_count)
     if nulls is not None and nulls >= record_count:
         return False  # all NULL: no comparison is true
-    low, high = _bounds(known, column.data_type)
+    low, high = _bounds(column_stats, column.data_type)
     if isinstance(predicate, StartsWith):
         return _may_start_with(predicate.prefix, low, high)
-    nan = column.type in FLOATS and known.contains_nan is not False
+    nan = column.type in FLOATS and column_stats.contains_nan is not False
     if isinstance(predicate, InList):
         return _may_be_among(_sorted_values(predicate, column.data_type), low, high)
     return _may_compare(predicate.op, comparable(predicate.value, column.data_type), low, high, nan)

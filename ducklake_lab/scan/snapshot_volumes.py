@@ -275,8 +275,8 @@ class _Counting:
             for delete in read_delete_files(self._connection, table_id, of_ids):
                 path = paths.resolve(folders[table_id], delete.path, delete.path_is_relative)
                 of_file[delete.data_file_id].append((path, delete))
-            kept = inlined.read_deletes(self._connection, self._lake.database, table_id, self._high)
-            listed |= {file_id: (of_file[file_id], kept.get(file_id, [])) for file_id in ids}
+            inlined_deletes = inlined.read_deletes(self._connection, self._lake.database, table_id, self._high)
+            listed |= {file_id: (of_file[file_id], inlined_deletes.get(file_id, [])) for file_id in ids}
         storage = Storage()
         read = in_parallel(listed.values(), lambda entry: _first_deletions(*entry, storage))
         return dict(zip(listed, read, strict=True))

@@ -38,7 +38,7 @@ def compare_answers(
     """
     lake, operation = lakes.get(), only_query(query, params)
     hints = key_hints(operation)
-    found = []
+    answers = []
     for at in (start, end):
         snapshot = lakes.state(lake, at).snapshot
         result = run(query, params, at=snapshot.snapshot_id)
@@ -49,8 +49,8 @@ def compare_answers(
                 "aggregate them, or diff the table."
             )
         check_reads(lake, {alias for alias, _ in result.info.snapshots})
-        found.append(Answer(info_of(lake, snapshot.snapshot_id), rows, hints.grouped, hints.computed))
-    diff = diff_answers(query, found[0], found[1], key=key, time_zone=lake.session.time_zone())
+        answers.append(Answer(info_of(lake, snapshot.snapshot_id), rows, hints.grouped, hints.computed))
+    diff = diff_answers(query, answers[0], answers[1], key=key, time_zone=lake.session.time_zone())
     diff.groups = group_rows(operation)
     return diff
 

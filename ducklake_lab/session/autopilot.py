@@ -105,9 +105,9 @@ class Autopilot:
             raise UsageError("A policy belongs to a table or to a schema; name one of the two.")
         lake, scopes = self._lakes.get(), list[Scope]([(None, None)])
         if table is not None:
-            place = self._lakes.parse(table)
-            lake, found = place.lake, place.table()
-            scopes += scopes_of(found)[1:]
+            entry = self._lakes.parse(table)
+            lake, named_table = entry.lake, entry.table()
+            scopes += scopes_of(named_table)[1:]
         elif schema is not None:
             scopes.append(("schema", self._lakes.state(lake).schema_in_text(schema).schema_id))
         return lake, scopes
@@ -211,22 +211,22 @@ def _chosen_partitions(
     Raises:
         UsageError: it fits no table.
     """
-    found: dict[int, set[Values]] = {}
+    partitions_of: dict[int, set[Values]] = {}
     fitting, refused = set[str](), dict[str, UsageError]()
     for table_id, policy in policies.items():
         if policy.where is None:
             continue
         partitions = {file.partition for file in shapes[table_id].files}
         try:
-            found[table_id] = chosen(policy.where, tables[table_id], partitions, time_zone)
+            partitions_of[table_id] = chosen(policy.where, tables[table_id], partitions, time_zone)
             fitting.add(policy.where)
         except UsageError as error:
-            found[table_id] = set()
+            partitions_of[table_id] = set()
             refused[policy.where] = error
     for where, refusal in refused.items():
         if where not in fitting:
             raise refusal
-    return found
+    return partitions_of
 
 
 def _row(receipt: Receipt) -> tuple[object, ...]:
@@ -242,9 +242,9 @@ def _of_lake(lake: Lake, options: Options) -> Iterator[Piece]:
     """Yield the work on the whole lake: snapshots that expire, then files that no snapshot needs."""
     expire_before, delete_before = checkpoint.expire_older_than(options), checkpoint.delete_older_than(options)
     if expire_before is not None:
-        found = find_expirable(lake, versions=None, older_than=expire_before)
-        if found:
-            yield Piece("expire", None, lake.alias, rows=len(found))
+        expirable = find_expirable(lake, versions=None, older_than=expire_before)
+        if expirable:
+            yield Piece("expire", None, lake.alias, rows=len(expirable))
     if delete_before is not None:
         try:
             count = count_old_files(lake, delete_before)

@@ -31,13 +31,13 @@ class Diagnosis(Result):
 
     def __init__(self, title: str, examination: Examination) -> None:
         self.title, self.examination, self.findings = title, examination, examination.findings
-        found = self.findings
+        findings = self.findings
         texts = {
-            name: pa.array([getattr(one, name) for one in found], pa.string())
+            name: pa.array([getattr(one, name) for one in findings], pa.string())
             for name in ("severity", "object", "finding", "evidence")
         }
-        since = pa.array([one.since_snapshot for one in found], pa.int64())
-        repairs = pa.array([one.repair for one in found], pa.string())
+        since = pa.array([one.since_snapshot for one in findings], pa.int64())
+        repairs = pa.array([one.repair for one in findings], pa.string())
         super().__init__(InMemory(pa.table({**texts, "since_snapshot": since, "repair": repairs})))
 
     @property
@@ -51,8 +51,8 @@ class Diagnosis(Result):
         of = self.examination
         asked = f"{of.checked} checks of {of.tables:,} tables, {of.files:,} data files and {of.snapshots:,} snapshots"
         counts = [(name, sum(one.severity == name for one in self.findings)) for name in ("error", "warning", "info")]
-        found = ", ".join(f"{n:,} {name}{'' if n == 1 or name == 'info' else 's'}" for name, n in counts if n)
-        return f"{'healthy' if not self.is_ill else 'ill'}: {found or 'nothing found'} by {asked}"
+        severities = ", ".join(f"{n:,} {name}{'' if n == 1 or name == 'info' else 's'}" for name, n in counts if n)
+        return f"{'healthy' if not self.is_ill else 'ill'}: {severities or 'nothing found'} by {asked}"
 
     def _repr_html_(self) -> str:
         html: str = hook("doctor.html")(self)
@@ -123,9 +123,9 @@ class Doctoring:
         Raises:
             CatalogError: the catalog cannot be read at all.
         """
-        place = self._lakes.parse(table) if table is not None else None
-        lake = place.lake if place is not None else self._lakes.get()
-        table_id = place.table().table_id if place is not None else None
+        entry = self._lakes.parse(table) if table is not None else None
+        lake = entry.lake if entry is not None else self._lakes.get()
+        table_id = entry.table().table_id if entry is not None else None
         return Diagnosis(table or lake.alias, examine(lake, table_id, deep=deep))
 
     def repair(self, finding: Chosen = "all", dry_run: bool = True, deep: bool = False) -> Repairs:
@@ -170,8 +170,8 @@ class Doctoring:
             return list(finding)
         if finding != "all":
             _check_name(finding)
-            found = examine(self._lakes.get(), deep=True).findings
-            return [one for one in found if one.check == finding]
+            findings = examine(self._lakes.get(), deep=True).findings
+            return [one for one in findings if one.check == finding]
         return [one for one in examine(self._lakes.get(), deep=deep).findings if one.can_repair]
 
 

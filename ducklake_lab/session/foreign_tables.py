@@ -66,9 +66,9 @@ class ForeignTables:
             EntryExistsError: there is a table or a view of that name.
             UsageError: there is no such table or version.
         """
-        found = read_foreign(format, source, version)
+        foreign = read_foreign(format, source, version)
         with self._lakes.statement():
             entry = self._lakes.parse(table)
             with self._transactions.writing(entry.lake) as transaction:
-                take(transaction, transaction.state.schema(entry.schema), entry.name, found, copy=copy)
+                take(transaction, transaction.state.schema(entry.schema), entry.name, foreign, copy=copy)
             return transaction.snapshot

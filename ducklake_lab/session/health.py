@@ -84,8 +84,8 @@ def health_of(lakes: Lakes, table: str | None, run: Callable[[str], object]) -> 
     """
     lake, only = lakes.get(), None
     if table is not None:
-        place = lakes.parse(table)
-        lake, state, only = place.lake, place.state, place.table().table_id
+        named = lakes.parse(table)
+        lake, state, only = named.lake, named.state, named.table().table_id
     else:
         state = lakes.state(lake)
     findings: list[Finding] = []

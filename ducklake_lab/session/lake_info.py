@@ -9,7 +9,7 @@ from datetime import datetime
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.snapshot_tags import read_tags
 from ducklake_lab.diff.answers import AnswerDiff
-from ducklake_lab.diff.lake import LakeDiff
+from ducklake_lab.diff.lake import LakeDiff, diff_lake
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import TransactionError, UsageError
 from ducklake_lab.model.entries import Snapshot
@@ -18,7 +18,6 @@ from ducklake_lab.scan.counts import TableCounts, table_counts
 from ducklake_lab.scan.history import lake_history
 from ducklake_lab.session.answers import compare_answers
 from ducklake_lab.session.health import Health, health_of
-from ducklake_lab.session.lake_diff import diff_current_lake
 from ducklake_lab.session.listings import History, Listing
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.explaining import works_on_lakes
@@ -77,7 +76,14 @@ class LakeInfo:
             start: the earlier snapshot, by its id, a time or a tag.
             end: the later one; the newest by default.
         """
-        return diff_current_lake(self._lakes, self._engine, start, end)
+        lakes, lake = self._lakes, self._lakes.get()
+        if end is None and lakes.transaction is not None and lakes.transaction.lake is lake:
+            raise UsageError(
+                "The open transaction has changes of its own: tx.diffs() shows them; COMMIT or name the later snapshot."
+            )
+        with lakes.statement():
+            earlier, later = lakes.state(lake, start), lakes.state(lake, end)
+            return diff_lake(lake, earlier, later, self._engine, is_fixed=end is not None)
 
     def pin(self, at: At, lake: str | None = None) -> Snapshot | None:
         """Pins a lake at a snapshot, for all that this session reads of it, until `pin(None)`.
@@ -127,17 +133,17 @@ class LakeInfo:
             EntryNotFoundError: an answer has no column of the key.
         """
         with self._lakes.working():
-            found = compare_answers(self._lakes, self.sql, query, a, b, key or (), params)
+            diff = compare_answers(self._lakes, self.sql, query, a, b, key or (), params)
             lake = self._lakes.get()
-        assert found.end is not None
-        start, end = found.start.snapshot_id, found.end.snapshot_id
+        assert diff.end is not None
+        start, end = diff.start.snapshot_id, diff.end.snapshot_id
 
         def ask(text: str, by: Sequence[str]) -> AnswerDiff:
             self._check_in_use(lake)
             return self.compare(text, start, end, by, params)
 
-        found.ask = ask
-        return found
+        diff.ask = ask
+        return diff
 
     @redacts
     def when(
@@ -171,15 +177,15 @@ class LakeInfo:
         """
         with self._lakes.working():
             history = AnswerHistory(self._lakes, self._sources, self._engine, self.sql, query, params)
-            found = history.result(start, end, monotonic=monotonic)
+            changes = history.result(start, end, monotonic=monotonic)
             lake = self._lakes.get()
 
         def compare(a: int, b: int) -> AnswerDiff:
             self._check_in_use(lake)
             return self.compare(query, a, b, params=params)
 
-        found.compare = compare
-        return found
+        changes.compare = compare
+        return changes
 
     def _check_in_use(self, lake: Lake) -> None:
         if self._lakes.get() is not lake:

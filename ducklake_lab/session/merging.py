@@ -293,10 +293,10 @@ class Merging:
             with opened.connect() as connection:
                 snapshots = [opened.snapshot(connection, at) for at in (branch.snapshot_id, None)]
                 began, tip = (opened.state(connection, snapshot) for snapshot in snapshots)
-            found = diff_lake(opened, began, tip, self._engine)
-            for one in found:
+            diff = diff_lake(opened, began, tip, self._engine)
+            for one in diff:
                 _ = one.diff  # read now, while the branch is open
-        return found
+        return diff
 
     def review(self, name: str) -> Review:
         """Returns what a branch changed, what its lake did meanwhile, the conflicts of a merge, and remarks; changes nothing.
@@ -314,9 +314,9 @@ class Merging:
             open_branch(lake, name) as (opened, branch),
             self._transactions.trial(lake, is_for_looking=True) as transaction,
         ):
-            found = review_branch(transaction, opened, branch, self._engine, self._remarking(lake, branch))
-            changed = {one.name for one in found.tables}
-            return replace(found, checks=tuple(self._statements.checking.came(opened, *found.states, changed)))
+            review = review_branch(transaction, opened, branch, self._engine, self._remarking(lake, branch))
+            changed = {one.name for one in review.tables}
+            return replace(review, checks=tuple(self._statements.checking.came(opened, *review.states, changed)))
 
     def agents(self) -> AgentsWork:
         """Returns the work of agents on branches of the current lake: who committed what, when, with which statement.

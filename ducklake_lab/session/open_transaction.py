@@ -58,9 +58,9 @@ class OpenTransaction:
         return [self._diff(before, after, name) for name, (before, after) in changed_sides(self._changed()).items()]
 
     def _diff(self, before: Side, after: Side, name: str) -> Diff:
-        found = diff_sides(before, after, name, engines=self._engine)
-        found.lives = Lives(self._lakes).of
-        return found
+        diff = diff_sides(before, after, name, engines=self._engine)
+        diff.lives = Lives(self._lakes).of
+        return diff
 
     def _changed(self) -> Transaction:
         transaction = self._lakes.transaction

@@ -20,7 +20,7 @@ from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.changed_snapshots import rewriting_and_changing
 from ducklake_lab.scan.changed_tables import ChangesAfter
 from ducklake_lab.scan.predicate_forms import predicate_of
-from ducklake_lab.session.rows.join_pruning import paths_of
+from ducklake_lab.session.rows.join_keys import paths_of
 from ducklake_lab.session.rows.matching_changes import SharedChanges
 
 #: Most files of a table, at all snapshots, that are looked at, and most parts of a table in one question.
@@ -67,8 +67,8 @@ class PartChanges:
         """Returns for each part how many snapshots after it was read may have changed it."""
         candidates = [self._candidates(one) for one in asked]
         by_table: dict[int, list[int]] = {}
-        for place, (one, found) in enumerate(zip(asked, candidates, strict=True)):
-            if found.predicate is not None:
+        for place, (one, candidate) in enumerate(zip(asked, candidates, strict=True)):
+            if candidate.predicate is not None:
                 by_table.setdefault(one.table_id, []).append(place)
         matching: dict[int, set[int]] = {}
         for table_id, places in by_table.items():
@@ -77,8 +77,8 @@ class PartChanges:
             names = zip(places, map(repr, predicates), strict=True)
             matching |= {place: found_of[name] for place, name in names if name in found_of}
         return [
-            len(found.sure | (found.changing & matching[place] if place in matching else found.changing))
-            for place, found in enumerate(candidates)
+            len(candidate.sure | (candidate.changing & matching[place] if place in matching else candidate.changing))
+            for place, candidate in enumerate(candidates)
         ]
 
     def _candidates(self, asked: AskedPart) -> _Candidates:
@@ -109,8 +109,8 @@ class PartChanges:
         table, known = self._state.tables[table_id], self._changes.snapshots(since)
         changes = SharedChanges(self._lake, self._connection, self._state, table, since, known)
         rewriting = rewriting_and_changing(table_id, self._changes.texts(table_id, since))
-        found = changes.snapshots([*distinct.values()])
-        return {name: one | rewriting for name, one in zip(distinct, found, strict=True)}
+        snapshots = changes.snapshots([*distinct.values()])
+        return {name: one | rewriting for name, one in zip(distinct, snapshots, strict=True)}
 
     @property
     def _newest(self) -> int:

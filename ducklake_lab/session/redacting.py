@@ -87,9 +87,9 @@ def _redacted(error: Exception, text: str) -> DuckLakeError:
     if parsed and not _is_of_duckdb(error) and not _discloses(message, text):
         return type(error)(message)  # type: ignore[return-value]
     line, column = getattr(error, "line", None), getattr(error, "column", None)
-    place = f" (line {line}, column {column})" if line is not None else ""
+    position = f" (line {line}, column {column})" if line is not None else ""
     kind = type(error) if isinstance(error, DuckLakeError) else SqlError
-    return kind(f"The statement cannot be run{place}. Its text is not shown: it may hold a secret.")
+    return kind(f"The statement cannot be run{position}. Its text is not shown: it may hold a secret.")
 
 
 def _given(text: str, kwargs: Mapping[str, object]) -> list[str]:

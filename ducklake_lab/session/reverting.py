@@ -139,9 +139,9 @@ def _preview(transactions: Transactions, engines: Engines, snapshot: At, wanted:
                 Side(lake, base, table), Side(lake, state, table), base.qualified_name(table), engines=engines
             )
         ((name, (before, after)),) = sides.items()
-        found = diff_sides(before, after, name, engines=engines)
-        found.lives = Lives(lakes).of
-        return found
+        diff = diff_sides(before, after, name, engines=engines)
+        diff.lives = Lives(lakes).of
+        return diff
 
 
 def _revert(transaction: Transaction, engines: Engines, snapshot: At) -> Revert:

@@ -45,9 +45,7 @@ from ducklake_lab.session.spark_tables.catalog import Catalogs
 from ducklake_lab.session.spark_tables.parts import Parts
 from ducklake_lab.session.statements.dml import Dml
 from ducklake_lab.session.statements.runner import Statements
-from ducklake_lab.session.statements.session_database import placing
-from ducklake_lab.session.statements.several import Several
-from ducklake_lab.session.statements.syntax import check
+from ducklake_lab.session.statements.syntax import check, placing
 from ducklake_lab.session.table import TableHandle
 from ducklake_lab.session.tracing import Tracing
 from ducklake_lab.session.transactions.transactions import Transactions
@@ -265,10 +263,13 @@ class Session(Settings, LakeInfo, Autopilot, Branching, Doctoring, ForeignTables
                     text, params, keep_refused=True, keep_literals=True, variables=self._database.variables
                 )
                 check(statements, text)
-                several = Several(self._transactions, len(statements))
                 wrote = False
-                for statement in statements:
-                    with several.next(), self._lakes.statement(at), self._transactions.notes.running(statement):
+                for number, statement in enumerate(statements, 1):
+                    with (
+                        self._transactions.one_of(number, len(statements)),
+                        self._lakes.statement(at),
+                        self._transactions.notes.running(statement),
+                    ):
                         result = self._statements.run_statement(statement)
                     wrote = result.info.wrote = wrote or result.info.wrote or not statement.only_reads
                     # the text alone would read another snapshot

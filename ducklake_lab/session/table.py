@@ -21,7 +21,7 @@ from ducklake_lab.errors import SnapshotNotFoundError, UsageError
 from ducklake_lab.file_paths import is_below
 from ducklake_lab.foreign import delta_writing, iceberg_writing
 from ducklake_lab.foreign.exporting import Exported
-from ducklake_lab.model.entries import Column, Table
+from ducklake_lab.model.entries import Column
 from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.quoting import quoted_path
 from ducklake_lab.model.reads import EntryRead
@@ -60,29 +60,26 @@ class TableHandle:
         self._engine = engine
         self._name = name
         self.at = at
-        self._entry()  # a wrong name is an error immediately
+        self._entry().table()  # a wrong name is an error immediately
 
-    def _place(self, at: At = None) -> NamedEntry:
+    def _entry(self, at: At = None) -> NamedEntry:
         return self._lakes.parse(self._name, self.at if at is None else at)
 
-    def _reads(self, place: NamedEntry) -> tuple[EntryRead]:
-        is_fixed = self._lakes.is_fixed(place.lake, self.at)
-        is_uncommitted = self._lakes.reads.is_uncommitted(place.state)
-        return (read_of(place.lake, place.state, place.table(), is_fixed=is_fixed, is_uncommitted=is_uncommitted),)
-
-    def _entry(self) -> Table:
-        return self._place().table()
+    def _reads(self, entry: NamedEntry) -> tuple[EntryRead]:
+        is_fixed = self._lakes.is_fixed(entry.lake, self.at)
+        is_uncommitted = self._lakes.reads.is_uncommitted(entry.state)
+        return (read_of(entry.lake, entry.state, entry.table(), is_fixed=is_fixed, is_uncommitted=is_uncommitted),)
 
     @property
     def name(self) -> str:
         """The name, as `schema.table`."""
-        place = self._place()
-        return place.state.qualified_name(place.table())
+        entry = self._entry()
+        return entry.state.qualified_name(entry.table())
 
     @property
     def schema(self) -> tuple[Column, ...]:
         """The columns of the table; each has its nested columns as children."""
-        return self._entry().columns
+        return self._entry().table().columns
 
     def spark(self, where: str | None = None, columns: Sequence[str] | None = None) -> DataFrame:
         """Returns a lazy Spark DataFrame of the table.
@@ -92,7 +89,7 @@ class TableHandle:
                 their types.
             columns: column names, in order; None for all.
         """
-        predicate = predicate_of(where, self._entry().columns) if where is not None else None
+        predicate = predicate_of(where, self._entry().table().columns) if where is not None else None
         scan = self._scan(predicate)
         with self._engine.running() as spark:
             frame = self._engine.handed_out(scan.frame(spark))
@@ -109,8 +106,8 @@ class TableHandle:
         return pandas_frame(self._scan().arrow(), self._engine.time_zone())
 
     def _scan(self, predicate: Predicate | None = None) -> Scan:
-        place = self._place()
-        return Scan(self._sources.scans.plan(place.lake, place.state, place.table(), predicate))
+        entry = self._entry()
+        return Scan(self._sources.scans.plan(entry.lake, entry.state, entry.table(), predicate))
 
     def export(self, format: Format, path: str, at: At = None, *, overwrite: bool = False) -> Exported:  # noqa: A002
         """Exports the rows at a snapshot as a Delta or an Iceberg table, which other engines read; creates no snapshot.
@@ -131,54 +128,54 @@ class TableHandle:
         """
         check_format(format)
         with self._lakes.statement():
-            place = self._place(at)
-            plan = self._sources.scans.plan(place.lake, place.state, place.table())
-            if is_below(str(path), place.lake.data_path):
+            entry = self._entry(at)
+            plan = self._sources.scans.plan(entry.lake, entry.state, entry.table())
+            if is_below(str(path), entry.lake.data_path):
                 raise UsageError(
-                    f'"{path}" is in the data path of {place.lake.alias}, whose cleanup would delete it; export elsewhere.'
+                    f'"{path}" is in the data path of {entry.lake.alias}, whose cleanup would delete it; export elsewhere.'
                 )
             export = {"delta": delta_writing.export, "iceberg": iceberg_writing.export}[format]
-            return export(plan, self._name, str(path), place.state.snapshot.snapshot_id, overwrite=overwrite)
+            return export(plan, self._name, str(path), entry.state.snapshot.snapshot_id, overwrite=overwrite)
 
     def files(self) -> FileListing:
         """Lists the data files with sizes, deleted rows, partition values and column statistics."""
-        place = self._place()
-        state, table = place.state, place.table()
-        with place.lake.connect() as connection:
-            entries, details = table_files(place.lake, connection, state, table)
+        entry = self._entry()
+        state, table = entry.state, entry.table()
+        with entry.lake.connect() as connection:
+            entries, details = table_files(entry.lake, connection, state, table)
             inlined = inlined_rows(connection, state.snapshot.snapshot_id, table.table_id).get(table.table_id, 0)
-        found = FileListing(state.qualified_name(table), state.snapshot.snapshot_id, entries, details, inlined)
-        found.reads = self._reads(place)
-        return found
+        listing = FileListing(state.qualified_name(table), state.snapshot.snapshot_id, entries, details, inlined)
+        listing.reads = self._reads(entry)
+        return listing
 
     def describe(self) -> Listing:
         """Lists the columns with types, defaults, keys and value ranges."""
-        place = self._place()
-        return describe(place.lake, place.state, place.table())
+        entry = self._entry()
+        return describe(entry.lake, entry.state, entry.table())
 
     def column_stats(self) -> Listing:
         """Lists minimum, maximum, share of NULL and size of each leaf column, from the files' statistics."""
-        place = self._place()
-        with place.lake.connect() as connection:
-            snapshot_id, table = place.state.snapshot.snapshot_id, place.table()
-            check_table(place.lake, place.state, table)
-            entries, _ = table_files(place.lake, connection, place.state, table)
+        entry = self._entry()
+        with entry.lake.connect() as connection:
+            snapshot_id, table = entry.state.snapshot.snapshot_id, entry.table()
+            check_table(entry.lake, entry.state, table)
+            entries, _ = table_files(entry.lake, connection, entry.state, table)
             inlined = inlined_rows(connection, snapshot_id, table.table_id).get(table.table_id, 0)
         return column_stats(self.name, snapshot_id, table, entries, inlined)
 
     def view(self) -> RowsView:
         """Returns the rows for sorting, filtering and paging; reads up to MAX_ROWS of them in process."""
-        place = self._place()
-        table = place.table()
-        plan = self._sources.scans.plan(place.lake, place.state, table)
-        check_present(place.lake, self.name, plan.files)
-        quoted = quoted_path(place.lake.alias, place.state.schema_of(table).name, table.name)
-        with place.lake.connect() as connection:
-            counts = table_counts(place.lake, connection, place.state.snapshot.snapshot_id)
+        entry = self._entry()
+        table = entry.table()
+        plan = self._sources.scans.plan(entry.lake, entry.state, table)
+        check_present(entry.lake, self.name, plan.files)
+        quoted = quoted_path(entry.lake.alias, entry.state.schema_of(table).name, table.name)
+        with entry.lake.connect() as connection:
+            counts = table_counts(entry.lake, connection, entry.state.snapshot.snapshot_id)
         rows = counts.get(table.table_id, TableCounts()).rows
-        view = table_view(self.name, quoted, plan, place.state.snapshot.snapshot_id, rows, self._engine.time_zone())
-        view.reads = self._reads(place)
-        behind = Lives(self._lakes).behind(place.lake, place.state, table, [column.name for column in table.columns])
+        view = table_view(self.name, quoted, plan, entry.state.snapshot.snapshot_id, rows, self._engine.time_zone())
+        view.reads = self._reads(entry)
+        behind = Lives(self._lakes).behind(entry.lake, entry.state, table, [column.name for column in table.columns])
         view.find_behind = lambda: behind
         return view
 
@@ -188,15 +185,15 @@ class TableHandle:
 
     def history(self) -> History:
         """Lists the snapshots that changed the table, oldest first."""
-        place = self._place()
-        with place.lake.connect() as connection:
-            entries = lake_history(place.lake, connection, table_id=place.table().table_id)
+        entry = self._entry()
+        with entry.lake.connect() as connection:
+            entries = lake_history(entry.lake, connection, table_id=entry.table().table_id)
         return History(self.name, entries)
 
     def changes(self, start: int | datetime, end: int | datetime) -> Result:
         """Returns the changes in snapshots `start` to `end`, inclusive: snapshot_id, rowid, change_type and columns."""
-        place = self._place(end)
-        call = FeedCall("table_changes", place.lake, place.schema, place.name, start, end)
+        entry = self._entry(end)
+        call = FeedCall("table_changes", entry.lake, entry.schema, entry.name, start, end)
         return feed_result(self._lakes, call, self._engine)
 
     def blame(
@@ -213,9 +210,9 @@ class TableHandle:
             at: blame the rows as of a snapshot, by id, time or tag; by default that of the handle.
         """
         with self._lakes.statement():
-            place = self._place(at)
+            entry = self._entry(at)
             return self._sources.blames.result(
-                blame_call(place.lake, place.schema, place.name, where, columns, self.at if at is None else at)
+                blame_call(entry.lake, entry.schema, entry.name, where, columns, self.at if at is None else at)
             )
 
     def life(self, row_id: int, at: int | datetime | str | None = None) -> Result:
@@ -232,9 +229,9 @@ class TableHandle:
             EntryNotFoundError: the table never had a row of that id, as far as its snapshots have not expired.
         """
         with self._lakes.statement():
-            place = self._place(at)
+            entry = self._entry(at)
             return self._sources.blames.result(
-                life_call(place.lake, place.schema, place.name, row_id, self.at if at is None else at)
+                life_call(entry.lake, entry.schema, entry.name, row_id, self.at if at is None else at)
             )
 
     def diff(
@@ -264,13 +261,13 @@ class TableHandle:
 
     def _last_change(self, end: int | datetime | str | None) -> tuple[int, int | None]:
         """Returns the snapshots before and after the table's last change up to `end`."""
-        place = self._place(end)
-        table = place.table()
+        entry = self._entry(end)
+        table = entry.table()
         transaction = self._lakes.transaction
-        if transaction is not None and place.state is transaction.state:
+        if transaction is not None and entry.state is transaction.state:
             return transaction.base.snapshot.snapshot_id, None
-        with place.lake.connect() as connection:
-            before, changed = last_change(place.lake, connection, place.state, table)
+        with entry.lake.connect() as connection:
+            before, changed = last_change(entry.lake, connection, entry.state, table)
         if before is None:
             raise SnapshotNotFoundError(
                 f"Snapshot {changed} made {self.name}; there is no earlier state to compare with."
@@ -287,32 +284,32 @@ class TableHandle:
         is_fixed: bool,
     ) -> Diff:
         before = self._side(self._lakes.parse(self._name, start), is_fixed=True)
-        place = self._lakes.parse(other, end) if other is not None else self._place(end)
-        after = self._side(place, is_fixed=is_fixed)
+        entry = self._lakes.parse(other, end) if other is not None else self._entry(end)
+        after = self._side(entry, is_fixed=is_fixed)
         if before.table is None:
             raise SnapshotNotFoundError(
                 f"{self.name} did not exist at snapshot {before.snapshot_id}; choose a later one."
             )
         if after.table is None:
-            place.table()  # raises the error of a missing table
+            entry.table()  # raises the error of a missing table
         if other is None and after.table is not None and after.table.table_id != before.table.table_id and not key:
             # a renamed table keeps its id; a new table with its old name has another
             same = after.state.tables.get(before.table.table_id)
             after = replace(after, table=same) if same is not None else after
-        found = diff_sides(before, after, self.name, key=key, engines=self._engine)
-        found.lives = Lives(self._lakes).of
-        return found
+        diff = diff_sides(before, after, self.name, key=key, engines=self._engine)
+        diff.lives = Lives(self._lakes).of
+        return diff
 
-    def _side(self, place: NamedEntry, *, is_fixed: bool) -> Side:
-        table = place.find()
+    def _side(self, entry: NamedEntry, *, is_fixed: bool) -> Side:
+        table = entry.find()
         if table is None:
             own = self._lakes.parse(self._name, self.at).find()
-            table = place.state.tables.get(own.table_id) if own is not None else None
+            table = entry.state.tables.get(own.table_id) if own is not None else None
         transaction = self._lakes.transaction
-        open_here = table is not None and transaction is not None and place.state is transaction.state
+        open_here = table is not None and transaction is not None and entry.state is transaction.state
         return Side(
-            place.lake,
-            place.state,
+            entry.lake,
+            entry.state,
             table,
             transaction.peek(table) if open_here and transaction is not None and table is not None else None,
             transaction.is_committed(table) if open_here and transaction is not None and table is not None else True,

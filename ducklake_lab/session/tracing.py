@@ -104,13 +104,13 @@ def _definitions(lake: Lake, state: CatalogState) -> dict[int, tuple[str, str]]:
     """Returns the query of each live table, and the schema of its names, by table id; damaged ones are missing."""
     with lake.connect() as connection:
         tags = table_tags(connection, state.snapshot.snapshot_id, LIVE)
-    found: dict[int, tuple[str, str]] = {}
+    definitions: dict[int, tuple[str, str]] = {}
     for (table_id, key), text in tags.items():
         if key == LIVE and table_id in state.tables:
             with suppress(CatalogError):
                 definition = read_definition(text, state.tables[table_id].name)
-                found[table_id] = definition.sql, definition.schema
-    return found
+                definitions[table_id] = definition.sql, definition.schema
+    return definitions
 
 
 def dependents(lake: Lake, before: CatalogState, after: CatalogState) -> tuple[str, ...]:
@@ -139,7 +139,7 @@ def dependents(lake: Lake, before: CatalogState, after: CatalogState) -> tuple[s
     names_of = _Names(lake.alias)
     graph = traced(lake, before, names_of.learn)
     names_of.learn(before)
-    found = []
+    dependencies = []
     for edge in graph:
         target_id = edge.target.entry_id
         if target_id == edge.source.entry_id or not (target_id in after.tables or target_id in after.views):
@@ -150,8 +150,8 @@ def dependents(lake: Lake, before: CatalogState, after: CatalogState) -> tuple[s
                 ".".join(str(part) for part in (row[end], row[f"{end}_column"]) if part is not None)
                 for end in ("source", "target")
             )
-            found.append(f"{target} depends on {source}, by {row['via']}")
-    return tuple(dict.fromkeys(found))
+            dependencies.append(f"{target} depends on {source}, by {row['via']}")
+    return tuple(dict.fromkeys(dependencies))
 
 
 def _changed_views(before: CatalogState, after: CatalogState) -> set[int]:
@@ -223,17 +223,17 @@ class _Names:
 def _chosen(lakes: Lakes, name: str, at: At) -> tuple[Lake, CatalogState, Callable[[Node], bool]]:
     """Returns the lake and state of a dotted name, and the condition of the nodes that it means."""
     parts = split_name(name)
-    found = _entry(lakes, parts, at)
-    if found is not None:
-        lake, state, entry = found
+    named = _entry(lakes, parts, at)
+    if named is not None:
+        lake, state, entry = named
         number = _id(entry)
         return lake, state, lambda node: node.entry_id == number
-    found = _entry(lakes, parts[:-1], at) if len(parts) > 1 else None
-    if found is None:
+    named = _entry(lakes, parts[:-1], at) if len(parts) > 1 else None
+    if named is None:
         state = lakes.state(lakes.get(), at)
-        known = [other for _, other in state.tables.names.values()] + [view.name for view in state.views.values()]
-        raise EntryNotFoundError(f"There is no table, view or column {name}.{did_you_mean(parts[-1], known)}")
-    lake, state, owner = found
+        names = [other for _, other in state.tables.names.values()] + [view.name for view in state.views.values()]
+        raise EntryNotFoundError(f"There is no table, view or column {name}.{did_you_mean(parts[-1], names)}")
+    lake, state, owner = named
     number = _id(owner)
     if isinstance(owner, View):
         folded = parts[-1].casefold()
@@ -244,7 +244,7 @@ def _chosen(lakes: Lakes, name: str, at: At) -> tuple[Lake, CatalogState, Callab
         )
     column = owner.column(parts[-1])
     if column is None:
-        hint = did_you_mean(parts[-1], [known.name for known in owner.columns])
+        hint = did_you_mean(parts[-1], [each.name for each in owner.columns])
         raise EntryNotFoundError(f'{owner.name} has no column "{parts[-1]}".{hint}')
     return lake, state, lambda node: node == Node(number, column.column_id)
 
@@ -252,11 +252,11 @@ def _chosen(lakes: Lakes, name: str, at: At) -> tuple[Lake, CatalogState, Callab
 def _entry(lakes: Lakes, parts: tuple[str, ...], at: At) -> tuple[Lake, CatalogState, Table | View] | None:
     name = TableName.of(parts)
     try:
-        place = lakes.entry(name.catalog, name.schema, name.name, at)
+        named = lakes.entry(name.catalog, name.schema, name.name, at)
     except EntryNotFoundError:
         return None
-    entry = place.state.find_table(place.schema, place.name) or place.state.find_view(place.schema, place.name)
-    return (place.lake, place.state, entry) if entry is not None else None
+    entry = named.state.find_table(named.schema, named.name) or named.state.find_view(named.schema, named.name)
+    return (named.lake, named.state, entry) if entry is not None else None
 
 
 def _id(entry: Table | View) -> int:

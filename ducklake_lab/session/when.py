@@ -35,7 +35,7 @@ from ducklake_lab.scan.changed_snapshots import changing_snapshots, next_known, 
 from ducklake_lab.session.answers import check_reads, only_query
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.read_states import At
-from ducklake_lab.session.rows.join_pruning import condition_sql, paths_of
+from ducklake_lab.session.rows.join_keys import condition_sql, paths_of
 from ducklake_lab.session.rows.matching_changes import changes_of
 from ducklake_lab.session.rows.named_rows import LakeTable
 from ducklake_lab.session.rows.result import Result
@@ -128,10 +128,10 @@ class AnswerChanges(Result):
         answers = self.carried().select(["answer"])
         if not from_field(answers.schema.field(0)).is_numeric:
             return None
-        found: list[float | None] = (
+        answer_numbers: list[float | None] = (
             engine.evaluate("SELECT CAST(answer AS DOUBLE) AS n FROM t", {"t": answers}).column(0).to_pylist()
         )
-        return found
+        return answer_numbers
 
     def _repr_mimebundle_(self, **_options: object) -> Any:
         return hook("when.live")(self)
@@ -178,22 +178,22 @@ class AnswerHistory:
         ]
         arrays = [pa.array(values, shape.type) for shape, values in columns]
         schema = pa.schema([*(shape for shape, _ in columns), field])
-        found = AnswerChanges(InMemory(pa.table([*arrays, answers], schema=schema)), engine=self._engine)
-        found.query, found.last = self._query, self._last
-        return found
+        changes = AnswerChanges(InMemory(pa.table([*arrays, answers], schema=schema)), engine=self._engine)
+        changes.query, changes.last = self._query, self._last
+        return changes
 
     def lines(self, start: At, end: At, *, monotonic: bool = False) -> list[Line]:
         """Returns the answer at the start, and at each snapshot up to the end that changed it, oldest first."""
-        found: list[Line] = []
+        lines: list[Line] = []
         for span in self._spans(start, end):
             for line in self._of_span(span, monotonic=monotonic):
-                if not found or not _is_same(found[-1].answer, line.answer):
-                    found.append(line)
-        if all(line.answer is None for line in found):
+                if not lines or not _is_same(lines[-1].answer, line.answer):
+                    lines.append(line)
+        if all(line.answer is None for line in lines):
             # says what the newest of them lacks
             self._run(self._query, self._params, at=self._last)
         # a query may be younger than the lake
-        return found[1:] if start is None and len(found) > 1 and found[0].answer is None else found
+        return lines[1:] if start is None and len(lines) > 1 and lines[0].answer is None else lines
 
     # Snapshots and readings
 
@@ -204,11 +204,11 @@ class AnswerHistory:
         for place, info in enumerate(infos):
             if place and info.schema_version == infos[place - 1].schema_version:
                 continue
-            found = self._reading(info.snapshot_id)
-            if place and found != reading:
+            current = self._reading(info.snapshot_id)
+            if place and current != reading:
                 yield Span(reading, infos[since:place])
                 since = place
-            reading = found
+            reading = current
         yield Span(reading, infos[since:])
 
     def _snapshots(self, start: At, end: At) -> list[SnapshotInfo]:
@@ -270,14 +270,14 @@ class AnswerHistory:
         ids = [info.snapshot_id for info in later]
         if reading.reads_more or not later:
             return set(ids)
-        found: set[int] = set()
+        changing: set[int] = set()
         for read in dict.fromkeys(reading.reads):
-            if len(found) == len(ids):
+            if len(changing) == len(ids):
                 break
-            found |= self._changing_rows(read, first, ids, exactly=exactly)
+            changing |= self._changing_rows(read, first, ids, exactly=exactly)
             changed = {info.snapshot_id: info.changes_made for info in later}
-            found |= rewriting_and_changing(read.table.table_id, changed)
-        return found
+            changing |= rewriting_and_changing(read.table.table_id, changed)
+        return changing
 
     def _changing_rows(self, read: Read, first: int, ids: Sequence[int], *, exactly: bool) -> set[int]:
         """Returns the snapshots that changed rows for which a predicate may be true."""
@@ -285,17 +285,17 @@ class AnswerHistory:
         with self._lakes.statement(), lake.connect() as connection:
             state = lake.state(connection, lake.snapshot(connection, ids[-1]))
             plan = changes_of(lake, connection, state, table, first, read.predicate)
-        found = changing_snapshots(plan, ids)
-        if read.predicate is None or len(found) <= _FEW or not exactly:
-            return found
+        changing = changing_snapshots(plan, ids)
+        if read.predicate is None or len(changing) <= _FEW or not exactly:
+            return changing
         if not self._engine.placing.place(facts_of(plan.files)).is_here:
-            return found
+            return changing
         wanted = {path[0].casefold() for path in paths_of(read.predicate)}
         columns = [column for column in plan.inserted.columns if column.name.casefold() in wanted]
         names = {column.name.casefold(): f"c{i}" for i, column in enumerate(columns)}
         if len(columns) < len(wanted):
-            return found
-        return found & next_known(snapshots_with(plan, columns, condition_sql(read.predicate, names)), ids)
+            return changing
+        return changing & next_known(snapshots_with(plan, columns, condition_sql(read.predicate, names)), ids)
 
     # Answers
 

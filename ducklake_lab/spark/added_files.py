@@ -54,8 +54,8 @@ def beyond_spark(columns: Sequence[Column], files: Sequence[ScanFile], storage: 
         }
 
     paths = list(added)
-    found = beyond(paths[:_LOOKED_AT])
-    return found | beyond(paths[_LOOKED_AT:]) if found else found
+    first = beyond(paths[:_LOOKED_AT])
+    return first | beyond(paths[_LOOKED_AT:]) if first else first
 
 
 def _is_beyond(entries: Sequence[NameMapping], kinds: Mapping[str, pa.DataType], leaves: Mapping[int, Column]) -> bool:

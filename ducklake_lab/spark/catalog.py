@@ -70,14 +70,14 @@ class _Callback:
             owner = _owners.get(self._key)
             if owner is None:
                 raise UsageError(f"The session of the catalog {self._alias} is closed; call dl.spark_catalog again.")
-            found = owner.answer(self._alias, operation, request, frames, _waiting(request))
+            answer = owner.answer(self._alias, operation, request, frames, _waiting(request))
         except BaseException as error:  # noqa: BLE001 - Java raises it again in the thread that asked
             kind, message = self._describe(error, operation)
             return json.dumps({"error": {"kind": kind, "message": message}})
-        if isinstance(found, list) and found and isinstance(found[0], DataFrame):
+        if isinstance(answer, list) and answer and isinstance(answer[0], DataFrame):
             client = self._spark.sparkContext._gateway._gateway_client  # type: ignore[union-attr]
-            return ListConverter().convert([frame._jdf for frame in found], client)
-        return found._jdf if isinstance(found, DataFrame) else json.dumps(found)
+            return ListConverter().convert([frame._jdf for frame in answer], client)
+        return answer._jdf if isinstance(answer, DataFrame) else json.dumps(answer)
 
     class Java:
         implements = ["java.util.function.BiFunction"]
@@ -158,8 +158,8 @@ def _setting(name: str) -> str:
 def planned(frame: DataFrame, names: Sequence[str] | None = None) -> DataFrame:
     """Returns rows whose reads of lakes are planned now; on request under other names."""
     spark = frame.sparkSession
-    found = DataFrame(_classes(spark).ducklakelab.Bridge.planned(frame.select("*")._jdf), spark)
-    return found if names is None else found.toDF(*names)
+    rows = DataFrame(_classes(spark).ducklakelab.Bridge.planned(frame.select("*")._jdf), spark)
+    return rows if names is None else rows.toDF(*names)
 
 
 def _give_to_executors(spark: SparkSession) -> None:

@@ -58,8 +58,10 @@ def write_deletes(
     task = _task(dict(files), temporary, options, new_snapshot)
     try:
         rows = positions.groupBy(FILE_ID).applyInArrow(task, "deletes binary").toArrow()
-        found: list[WrittenDeletes] = [pickle.loads(data) for data in rows.column("deletes").to_pylist()]
-        written = [_published(deletes, folder, temporary) for deletes in sorted(found, key=lambda d: d.data_file_id)]
+        unpublished: list[WrittenDeletes] = [pickle.loads(data) for data in rows.column("deletes").to_pylist()]
+        written = [
+            _published(deletes, folder, temporary) for deletes in sorted(unpublished, key=lambda d: d.data_file_id)
+        ]
     except BaseException:
         _storage.discard_folder(temporary)
         raise
@@ -87,7 +89,7 @@ def _task(
         begin_task(accesses)
         matched = rows.column(POSITION).to_numpy()
         with marking():
-            found = delete_positions(files[key[0].as_py()], matched, folder, "", options, new_snapshot, Storage())
-        return pa.table([[] if found is None else [pickle.dumps(found)]], schema=_RESULT)
+            deletes = delete_positions(files[key[0].as_py()], matched, folder, "", options, new_snapshot, Storage())
+        return pa.table([[] if deletes is None else [pickle.dumps(deletes)]], schema=_RESULT)
 
     return run

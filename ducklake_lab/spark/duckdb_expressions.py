@@ -78,19 +78,19 @@ def _task(evaluation: Evaluation) -> Callable[..., pa.Array]:
     settings = evaluation.settings
 
     def values(batch: pa.Table) -> pa.Array:
-        found = connection(settings).from_arrow(batch).query("batch", sql).to_arrow_table().column("v")
-        return with_variants(found, kind).cast(arrow)
+        computed = connection(settings).from_arrow(batch).query("batch", sql).to_arrow_table().column("v")
+        return with_variants(computed, kind).cast(arrow)
 
     def tried_values(batch: pa.Table) -> tuple[pa.Array, pa.Array]:
-        found = forgiving(settings).from_arrow(batch).query("batch", tried).to_arrow_table()
-        return with_variants(found.column("v"), kind).cast(arrow), found.column("failed").combine_chunks()
+        computed = forgiving(settings).from_arrow(batch).query("batch", tried).to_arrow_table()
+        return with_variants(computed.column("v"), kind).cast(arrow), computed.column("failed").combine_chunks()
 
     def run(*columns: pa.Array) -> pa.Array:
         begin_task()
         batch = pa.table(list(columns), names=[f"a{i}" for i in range(len(columns))])
         if evaluation.deferred:
-            found, errors = with_errors(batch, evaluation, values, tried_values, arrow)
-            return pa.StructArray.from_arrays([found, errors], [VALUE, ERROR])
+            computed, errors = with_errors(batch, evaluation, values, tried_values, arrow)
+            return pa.StructArray.from_arrays([computed, errors], [VALUE, ERROR])
         try:
             return values(batch)
         except duckdb.Error as error:

@@ -142,7 +142,7 @@ def translate_error(error: BaseException) -> DuckLakeError | None:
 
 def _own_line(frames: str) -> str | None:
     """Returns the innermost line of the user's code in a worker's stack trace; None without one."""
-    own = [found for found in _FRAME.findall(frames) if not any(part in found[0] for part in _LIBRARIES)]
+    own = [frame for frame in _FRAME.findall(frames) if not any(part in frame[0] for part in _LIBRARIES)]
     return f"Line {own[-1][1]} of {own[-1][2]}" if own else None
 
 
@@ -156,9 +156,9 @@ def worker_fault(error: BaseException) -> str | None:
     text = _text(error)
     if _IN_WORKER.search(text):
         for pattern, said in _WORKERS.items():
-            found = pattern.search(text)
-            if found is not None:
-                return said.format(*found.groups())
+            match = pattern.search(text)
+            if match is not None:
+                return said.format(*match.groups())
     return None
 
 
@@ -192,9 +192,9 @@ def _text(error: BaseException) -> str:
 def _condition(error: BaseException, text: str) -> str:
     condition = error.getCondition() if isinstance(error, PySparkException) else None
     # a job's failure wraps the task's error, which has its own condition
-    found = re.findall(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]", text)
-    named = [name for name in found if name in _VALUES or name.partition(".")[0] in _VALUES]
-    return named[0] if named else condition or (found[0] if found else "")
+    conditions = re.findall(r"\[([A-Z][A-Z0-9_]+(?:\.[A-Z0-9_]+)*)\]", text)
+    named = [name for name in conditions if name in _VALUES or name.partition(".")[0] in _VALUES]
+    return named[0] if named else condition or (conditions[0] if conditions else "")
 
 
 def _failed_file(error: BaseException, text: str) -> DataFileError | None:

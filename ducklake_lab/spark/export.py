@@ -45,17 +45,17 @@ def export(
     Raises:
         UnsupportedFeatureError: the format or an option is not supported.
     """
-    known = _OPTIONS.get(kind)
-    if known is None:
+    options_of_format = _OPTIONS.get(kind)
+    if options_of_format is None:
         raise UnsupportedFeatureError(f"COPY to the format {kind} is not supported; use parquet, csv or json.")
     given = dict(options)
     many = given.pop("per_thread_output", "false").casefold() == "true"
     overwrite = given.pop("overwrite", given.pop("overwrite_or_ignore", "false")).casefold() == "true"
     chosen = {"header": "true"} if kind == "csv" else {}
     for name, value in given.items():
-        if name not in known:
+        if name not in options_of_format:
             raise UnsupportedFeatureError(f"The COPY option {name.upper()} is not supported on Spark.")
-        chosen[known[name]] = value
+        chosen[options_of_format[name]] = value
     reach(spark, [path])
     frame = of_session(spark, frame).persist()
     try:

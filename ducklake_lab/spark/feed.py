@@ -79,10 +79,10 @@ def _side(spark: SparkSession, plan: ScanPlan, paired: Paired, alone: str, updat
         whole: dict[str, list[ScanFile]] = defaultdict(list)
         parts: list[ScanFile] = []
         for file in files:
-            found, gone = len(_of(paired, file)), len(deleted.get(file.path, _NONE))
-            if not found:
+            pairs, gone = len(_of(paired, file)), len(deleted.get(file.path, _NONE))
+            if not pairs:
                 whole[alone].append(file)
-            elif found + gone == file.data_file.record_count and not file.is_bounded:
+            elif pairs + gone == file.data_file.record_count and not file.is_bounded:
                 whole[updated].append(file)
             else:
                 parts.append(file)
@@ -121,8 +121,8 @@ def _scans(
     snapshots: Mapping[str, int] | None = None,
 ) -> Iterator[DataFrame]:
     if files:
-        found = reader.scans(spark, plan, files, True, positions, keep_deleted=keep_deleted, snapshots=snapshots)
-        for frame in found:
+        scans = reader.scans(spark, plan, files, True, positions, keep_deleted=keep_deleted, snapshots=snapshots)
+        for frame in scans:
             yield _typed(frame, change_type)
 
 

@@ -79,8 +79,8 @@ def java_version(home: Path) -> int | None:
     except (OSError, subprocess.TimeoutExpired):
         return None
     # versions before 9 have the form "1.8.0_292"
-    found = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
-    return int(found[1]) if found else None
+    version = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
+    return int(version[1]) if version else None
 
 
 def _candidates() -> list[Path]:

@@ -120,11 +120,11 @@ def _condition(folder: str, files: Sequence[ScanFile], most: float) -> str | Non
 def _listed(folder: str) -> set[str] | None:
     """Returns the relative paths of all files below a folder; None if Spark's listing may differ."""
     if is_local(folder):
-        found = list(_walk(folder.removeprefix("file://")))
-        if any(entry.is_symlink() for entry in found):
+        entries = list(_walk(folder.removeprefix("file://")))
+        if any(entry.is_symlink() for entry in entries):
             return None
         start = len(folder.removeprefix("file://"))
-        return {entry.path[start:] for entry in found if entry.is_file()}
+        return {entry.path[start:] for entry in entries if entry.is_file()}
     return {path[len(folder) :] for path in Storage().list_files(folder + "/")}
 
 

@@ -188,12 +188,12 @@ def _may_lack_zones(column: Column, plan: ScanPlan) -> bool:
 def _without_zones(plan: ScanPlan, files: Sequence[ScanFile]) -> set[str]:
     """Returns the paths of files whose times get a zone on reading, which Spark would choose differently."""
     ids = {column.column_id for column in plan.columns if column.type == "timestamptz"}
-    found = of_other_types([column for column in plan.columns if _may_lack_zones(column, plan)], files, _storage)
+    paths = of_other_types([column for column in plan.columns if _may_lack_zones(column, plan)], files, _storage)
     for file in files:
         entries = file.data_file.mapping.columns if file.data_file.mapping is not None else ()
         if any(entry.is_partition and entry.target_field_id in ids for entry in entries):
-            found.add(file.path)
-    return found
+            paths.add(file.path)
+    return paths
 
 
 def _scan(
@@ -315,8 +315,8 @@ def _constant_words(
     spark: SparkSession, size: SparkColumn, sizes: Sequence[int], positions: Sequence[Positions]
 ) -> SparkColumn:
     """Returns the bits of the file with that size, from a scalar subquery: it is computed once, and needs no join."""
-    words = pa.array([[pack(found) for found in positions]], pa.list_(pa.list_(pa.int64())))
-    place = reduce(lambda found, i: found.when(size == sizes[i], i), range(1, len(sizes)), F.when(size == sizes[0], 0))
+    words = pa.array([[pack(in_file) for in_file in positions]], pa.list_(pa.list_(pa.int64())))
+    place = reduce(lambda cases, i: cases.when(size == sizes[i], i), range(1, len(sizes)), F.when(size == sizes[0], 0))
     return F.get(spark.createDataFrame(pa.table({_WORDS: words})).scalar(), place)
 
 
@@ -391,10 +391,11 @@ def _missing_columns(
     if not defaulted:
         return {}, set()
     whole = {column.column_id for column in columns if not column.children}
-    found = file_column_ids([file.path for file in files if file.data_file.mapping is None], _storage)
-    found |= {f.path: f.data_file.mapping.target_ids() for f in files if f.data_file.mapping is not None}
+    ids_by_path = file_column_ids([file.path for file in files if file.data_file.mapping is None], _storage)
+    ids_by_path |= {f.path: f.data_file.mapping.target_ids() for f in files if f.data_file.mapping is not None}
     lacking = {
-        path: tuple(part.column_id for part in defaulted if part.column_id not in ids) for path, ids in found.items()
+        path: tuple(part.column_id for part in defaulted if part.column_id not in ids)
+        for path, ids in ids_by_path.items()
     }
     return lacking, {path for path, ids in lacking.items() if not whole.issuperset(ids)}
 

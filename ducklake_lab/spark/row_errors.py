@@ -40,7 +40,7 @@ def with_errors(
         if batch.num_rows == 1:
             return pa.nulls(1, kind), pa.array([str(error_of(error, evaluation))])
     try:
-        found, failed = tried(batch)
+        computed, failed = tried(batch)
     except duckdb.Error:
         return _in_halves(batch, evaluation, values, tried, kind)  # what TRY does not take: a subquery
     errors: list[str | None] = [None] * batch.num_rows
@@ -49,7 +49,7 @@ def with_errors(
         errors[place] = str(marked(SqlError(_OTHERS)))
     for place in places[:_ASKED]:
         errors[place] = _error_of_row(batch.slice(place, 1), evaluation, values)
-    return found, pa.array(errors, pa.string())
+    return computed, pa.array(errors, pa.string())
 
 
 def _error_of_row(row: pa.Table, evaluation: Evaluation, values: Values) -> str:
@@ -72,11 +72,11 @@ def _in_halves(
 def error_of(error: duckdb.Error, evaluation: Evaluation) -> Exception:
     """Returns the exception that a worker raises for a DuckDB error of an evaluation."""
     message = error_text(evaluation, error)
-    found: DuckLakeError
+    raised: DuckLakeError
     if message in REFUSALS:
-        found = UnsupportedFeatureError(message)
+        raised = UnsupportedFeatureError(message)
     elif isinstance(error, duckdb.ConversionException | duckdb.OutOfRangeException):
-        found = ConstraintError(message)
+        raised = ConstraintError(message)
     else:
-        found = SqlError(message)
-    return marked(found)
+        raised = SqlError(message)
+    return marked(raised)

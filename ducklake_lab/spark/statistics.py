@@ -95,11 +95,11 @@ def read_footer(path: str, storage: Storage, leaves: Sequence[DataType]) -> Foot
 
 
 def _chunk(column: pq.ColumnChunkMetaData, decode: Callable[[Raw], Raw]) -> Chunk:
-    found = column.statistics
-    if found is None:
+    statistics = column.statistics
+    if statistics is None:
         return Chunk(column.total_compressed_size, column.num_values, None, None, None)
-    bounds = (decode(found.min_raw), decode(found.max_raw)) if found.has_min_max else (None, None)
-    nulls = found.null_count if found.has_null_count else None
+    bounds = (decode(statistics.min_raw), decode(statistics.max_raw)) if statistics.has_min_max else (None, None)
+    nulls = statistics.null_count if statistics.has_null_count else None
     return Chunk(column.total_compressed_size, column.num_values, nulls, *bounds)
 
 

@@ -76,16 +76,16 @@ class Stream:
 
 def active_queries(sessions: Iterable[SparkSession | None]) -> list[Any]:
     """The streaming queries that run now, of the given sessions and of this process's; none where Spark has ended."""
-    found: dict[str, Any] = {}
+    queries: dict[str, Any] = {}
     try:
         for session in (*sessions, _current()):
             if session is not None:
-                found |= {str(query.runId): query for query in session.streams.active}
+                queries |= {str(query.runId): query for query in session.streams.active}
     except Exception as error:
         if translate_error(error) is None:
             raise
         return []
-    return list(found.values())
+    return list(queries.values())
 
 
 def _current() -> SparkSession | None:

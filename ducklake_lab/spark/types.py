@@ -161,11 +161,11 @@ def _spark_type(data_type: DataType, *, stored: bool) -> T.DataType:
         return T.DecimalType(*data_type.decimal)
     if data_type.name in ("time", "timetz") and _TIME is None:
         raise UnsupportedFeatureError(f"Columns of type {data_type.sql()} need Spark 4.1 or newer.")
-    found = _STORED.get(data_type.name) if stored else None
-    found = found or _BY_NAME.get(ON_SPARK.get(data_type.name, ""))
-    if found is None:
+    kind = _STORED.get(data_type.name) if stored else None
+    kind = kind or _BY_NAME.get(ON_SPARK.get(data_type.name, ""))
+    if kind is None:
         raise UnsupportedFeatureError(f"Columns of type {data_type.sql()} are not supported on Spark yet.")
-    return found
+    return kind
 
 
 def from_spark(spark: T.DataType) -> DataType:

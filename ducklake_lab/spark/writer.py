@@ -182,12 +182,12 @@ def _describe(parts: Sequence[WrittenPart], table: Table, temporary: str, keeps_
 
 def _parquet_options(options: WriteOptions) -> dict[str, str]:
     """Returns options for Parquet's own writer; it limits a row group by bytes, not by rows."""
-    found: dict[str, object] = {
+    settings: dict[str, object] = {
         "parquet.block.size": options.row_group_size_bytes,
         "parquet.writer.version": options.version,
         "parquet.compression.codec.zstd.level": options.compression_level if options.compression == "zstd" else None,
     }
-    return {name: str(value) for name, value in found.items() if value is not None}
+    return {name: str(value) for name, value in settings.items() if value is not None}
 
 
 def _publish(
@@ -197,8 +197,8 @@ def _publish(
     published: list[WrittenFile] = []
     try:
         for file in files:
-            place = hive_folder(table, file.partition_values) if hive else ""
-            path = f"{place}ducklake-{new_uuid()}.parquet"
+            subfolder = hive_folder(table, file.partition_values) if hive else ""
+            path = f"{subfolder}ducklake-{new_uuid()}.parquet"
             if is_local(folder):
                 published.append(replace(file, path=path))
                 _storage.move(join(temporary, file.path), join(folder, path))

@@ -94,11 +94,11 @@ class Conversation:
             self._discard(comm_id)
 
     def _hand_on(self, message: Mapping[str, object]) -> None:
-        found = self._widgets.get(str(message.get("comm")))
+        widget = self._widgets.get(str(message.get("comm")))
         data = message.get("data")
         # A page may still ask for something while its request to close the view is under way.
-        if found is not None and isinstance(data, dict):
-            found[1].receive(data)
+        if widget is not None and isinstance(data, dict):
+            widget[1].receive(data)
 
     def _open(self, message: Mapping[str, object]) -> dict[str, Any]:
         """Makes a view and sends its state; gives the lake's heading of the same snapshot."""
@@ -137,9 +137,9 @@ class Conversation:
         return {"snapshot": self._session.current_snapshot().snapshot_id}
 
     def _discard(self, comm_id: str) -> None:
-        found = self._widgets.pop(comm_id, None)
-        if found is not None:
-            found[0].close()
+        widget = self._widgets.pop(comm_id, None)
+        if widget is not None:
+            widget[0].close()
 
 
 def _move(widget: Mounted, post: Post) -> PageComm:

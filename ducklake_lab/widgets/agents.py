@@ -154,10 +154,10 @@ class AgentsView(Mounted):
 
     def answer_look(self, _content: dict[str, Any]) -> dict[str, Any]:
         """Reads the work again if a catalog has changed; says whether it has."""
-        found = self.work.newer()
-        has_changed = found is not self.work
+        newer = self.work.newer()
+        has_changed = newer is not self.work
         if has_changed:
-            self.work = found
+            self.work = newer
             with self.hold_sync():
                 for name, value in self._seen().items():
                     setattr(self, name, value)

@@ -45,8 +45,8 @@ def schema(session: Looking, at: At = None) -> SchemaBrowser:
     """Returns a browser for schemas, tables, columns, views and macros."""
 
     def lineage(name: str) -> Sequence[dict[str, object]]:
-        found: Sequence[dict[str, object]] = session.lineage(name, at=at).arrow().to_pylist()
-        return found
+        edges: Sequence[dict[str, object]] = session.lineage(name, at=at).arrow().to_pylist()
+        return edges
 
     return SchemaBrowser(of_catalog(session.current_lake.alias, *session.catalog(at)), lineage)
 
@@ -59,10 +59,10 @@ def rows(session: Looking, table: str, at: At = None) -> TableBrowser:
 def files(session: Looking, table: str, at: At = None) -> FileBrowser:
     """Returns a browser for the data files of a table, with maintenance calls."""
     with session.reading():
-        found = session.table(table, at=at).files()
+        listing = session.table(table, at=at).files()
         # An older state is history and needs no maintenance.
         health = session.health(table) if at is None else None
-    return FileBrowser(found, health, can_mend=not session.current_lake.read_only)
+    return FileBrowser(listing, health, can_mend=not session.current_lake.read_only)
 
 
 def snapshots(session: Looking, table: str | None = None) -> SnapshotBrowser:

@@ -116,10 +116,12 @@ class ConflictsView(Mounted):
 
     def _take(self, error: MergeConflictError) -> None:
         """Shows conflicts; those that were there before, with the same values, keep their choices."""
-        known = {_place(one): (one.to_dict(), rule) for one, rule in zip(self.conflicts, self.choices, strict=True)}
-        found = [(one, *known.get(_place(one), (None, None))) for one in error.conflicts]
+        earlier_choices = {
+            _place(one): (one.to_dict(), rule) for one, rule in zip(self.conflicts, self.choices, strict=True)
+        }
+        earlier = [(one, *earlier_choices.get(_place(one), (None, None))) for one in error.conflicts]
         self.conflicts = error.conflicts
-        self.choices = [rule if was == one.to_dict() else None for one, was, rule in found]
+        self.choices = [rule if was == one.to_dict() else None for one, was, rule in earlier]
         with self.hold_sync():
             self.passing, self.total = len(self.conflicts), error.total
             self._note()
@@ -277,15 +279,15 @@ def _of_table(name: str, own: Sequence[tuple[Any, str | None]]) -> Any:
                 f"The conflicts of {name} need one rule: its definition settles with the table as a whole."
             )
         return rule
-    found: dict[Any, Any] = {}
+    rules: dict[Any, Any] = {}
     for one, rule in own:
         if one.row_id is None:
-            found[one.column] = rule
+            rules[one.column] = rule
         elif one.column is None:
-            found[one.row_id] = rule
+            rules[one.row_id] = rule
         else:
-            found.setdefault(one.row_id, {})[one.column] = rule
-    return found
+            rules.setdefault(one.row_id, {})[one.column] = rule
+    return rules
 
 
 def of_error(error: MergeConflictError) -> ConflictsView:

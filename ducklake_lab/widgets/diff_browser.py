@@ -108,18 +108,18 @@ class DiffBrowser(Mounted):
         """Returns the static diff of the rows behind a row of an answer, or behind a bar of a chart."""
         assert isinstance(self.diff, AnswerDiff)
         if "bar" in content:
-            found = self.diff.sources(self.diff.group_steps[int(content["chart"])].groups[int(content["bar"])])
+            behind = self.diff.sources(self.diff.group_steps[int(content["chart"])].groups[int(content["bar"])])
         else:
             (row,) = self.diff.page(1, int(content["row"]), self._choice, as_shown=True)
-            found = self.diff.sources(row)
-        summary = found.summary
-        states = f"at snapshots {found.start.snapshot_id} and {found.end.snapshot_id if found.end else ''}"
+            behind = self.diff.sources(row)
+        summary = behind.summary
+        states = f"at snapshots {behind.start.snapshot_id} and {behind.end.snapshot_id if behind.end else ''}"
         if not summary.changed:
             return {
                 "html": "",
                 "sentence": f"The rows behind it, {counted(summary.unchanged, 'row')}, are the same {states}.",
             }
-        return {"html": found._repr_html_(), "sentence": f"Rows behind it that differ {states}:"}
+        return {"html": behind._repr_html_(), "sentence": f"Rows behind it that differ {states}:"}
 
     def answer_sql(self, _content: dict[str, Any]) -> dict[str, Any]:
         """Returns the statement for the displayed rows, in order."""

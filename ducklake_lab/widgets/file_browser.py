@@ -142,21 +142,25 @@ class FileBrowser(Mounted):
     def answer_ranges(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         """Returns the intervals of a column over the files, lowest first, and its share of NULL."""
         name = str(content["column"])
-        known = self.files.of_column(name)
-        nulls, total = counted(known, self.files.types[name])
-        found = self._ranges(name)
+        stats_of_files = self.files.of_column(name)
+        nulls, total = counted(stats_of_files, self.files.types[name])
+        intervals = self._ranges(name)
         message: dict[str, object] = {
             "column": name,
             "nulls": nulls / total if total else None,
-            "nan": any(stats.contains_nan for stats in known),
+            "nan": any(stats.contains_nan for stats in stats_of_files),
             "files": len(self.files),
         }
-        if found is None:
+        if intervals is None:
             return message, [pack({"low": ("float", []), "high": ("float", [])})]
-        spans = sorted(found.spans)
+        spans = sorted(intervals.spans)
         step = max(1, len(spans) / INTERVALS)
         drawn = [spans[int(at * step)] for at in range(min(len(spans), INTERVALS))]
-        message |= {"low": visible(clip(found.low, 60)), "high": visible(clip(found.high, 60)), "depth": found.depth}
+        message |= {
+            "low": visible(clip(intervals.low, 60)),
+            "high": visible(clip(intervals.high, 60)),
+            "depth": intervals.depth,
+        }
         return message, [
             pack({"low": ("float", [low for low, _ in drawn]), "high": ("float", [high for _, high in drawn])})
         ]

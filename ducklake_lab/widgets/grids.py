@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.widgets.html import mounted_at, new_mount
 from ducklake_lab.widgets.recorded import record_of
+from ducklake_lab.widgets.text import has_kernel
 
 if TYPE_CHECKING:
     from ducklake_lab.session.rows.result import Result
@@ -56,9 +56,7 @@ def _becomes_grid(result: Result) -> bool:
 
 def _loop() -> asyncio.AbstractEventLoop | None:
     """Returns the event loop of the current kernel; None without one, as in a terminal."""
-    found = sys.modules.get("IPython")
-    shell = found.get_ipython() if found is not None else None
-    if getattr(shell, "kernel", None) is None:
+    if not has_kernel():
         return None
     try:
         return asyncio.get_running_loop()

@@ -116,9 +116,9 @@ def drawn(name: str, columns: Sequence[str], rows: Sequence[Row]) -> str:
 
 def _boxes(name: str, columns: Sequence[str], rows: Sequence[Row]) -> tuple[list[_Box], list[_Edge], int]:
     """Returns the boxes and edges, and the number of edges that are left out."""
-    found: dict[tuple[Side, str], _Box] = {("", name): _Box("", name)}
+    boxes: dict[tuple[Side, str], _Box] = {("", name): _Box("", name)}
     numbers = iter(range(1 << 30))
-    chosen = found["", name]
+    chosen = boxes["", name]
     if len(columns) > _COLUMNS:
         # those with edges are shown first
         used = {row[f"{end}_column"] for row in rows for end in ("source", "target") if row[end] == name}
@@ -132,9 +132,9 @@ def _boxes(name: str, columns: Sequence[str], rows: Sequence[Row]) -> tuple[list
         for end in ("source", "target"):
             entry, column = str(row[end]), row[f"{end}_column"]
             key: tuple[Side, str] = ("", name) if entry == name else (side, entry)
-            if key not in found and len(found) >= _BOXES:
+            if key not in boxes and len(boxes) >= _BOXES:
                 break
-            box = found.setdefault(key, _Box(*key))
+            box = boxes.setdefault(key, _Box(*key))
             named = None if column is None else str(column)
             if named not in box.columns:
                 box.columns[named] = next(numbers)
@@ -144,8 +144,8 @@ def _boxes(name: str, columns: Sequence[str], rows: Sequence[Row]) -> tuple[list
             continue
         numbered = (*(box.columns[column] for box, column in ends), row["kind"], row["via"])
         edges.setdefault(numbered, _Edge(ends[0], ends[1], row))
-    _layer(found.values(), edges.values())
-    return list(found.values()), list(edges.values()), more
+    _layer(boxes.values(), edges.values())
+    return list(boxes.values()), list(edges.values()), more
 
 
 def _layer(boxes: Iterable[_Box], edges: Iterable[_Edge]) -> None:

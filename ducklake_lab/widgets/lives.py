@@ -69,10 +69,10 @@ def life_of_change(diff: RowDiff, row: RowChange, column: str, *, is_open: bool)
     Args:
         is_open: the change is not committed, and may still be.
     """
-    found = diff.life(row.row_id, row.kind, column) if isinstance(diff, Diff) else None
-    if found is None:
+    named_life = diff.life(row.row_id, row.kind, column) if isinstance(diff, Diff) else None
+    if named_life is None:
         return {"sentence": f"No snapshot up to {diff.start.snapshot_id} has this value of {_text(column)}."}
-    life, name = found
+    life, name = named_life
     return life_of_cell(life, name, is_open=is_open)
 
 

@@ -64,7 +64,7 @@ class Mounted(anywidget.AnyWidget):
         head = {"request": content.get("request")}
         try:
             with looking():
-                found = answer(content)
+                reply = answer(content)
         except DuckLakeError as error:
             self.send({**head, "error": str(error)})
             return
@@ -72,7 +72,7 @@ class Mounted(anywidget.AnyWidget):
             # otherwise ipywidgets would only log it, and the view would wait forever
             self.send({**head, "error": f"DuckLake Lab failed here: {type(error).__name__}. The log has the details."})
             raise
-        message, buffers = found if isinstance(found, tuple) else (found, [])
+        message, buffers = reply if isinstance(reply, tuple) else (reply, [])
         self.send({**(message or {}), **head}, buffers)
 
     def rewrite(self) -> None:

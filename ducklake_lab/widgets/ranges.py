@@ -62,15 +62,17 @@ def sample(files: Sequence[FileEntry]) -> Sequence[FileEntry]:
 def intervals(files: FileListing) -> list[Intervals]:
     """Returns each column with ranges in at least two files, best divided first."""
     looked_at = sample(files)
-    known: dict[str, list[ColumnStats]] = {}
+    by_name: dict[str, list[ColumnStats]] = {}
     for entry in looked_at:
         for name, stats in entry.stats.items():
-            known.setdefault(name, []).append(stats)
-    found = [item for name, stats in known.items() if (item := of_column(stats, name, files.types[name])) is not None]
+            by_name.setdefault(name, []).append(stats)
+    columns = [
+        item for name, stats in by_name.items() if (item := of_column(stats, name, files.types[name])) is not None
+    ]
     if len(looked_at) < len(files):
-        found = [replace(item, depth=item.depth * len(files) / len(looked_at), sampled=True) for item in found]
+        columns = [replace(item, depth=item.depth * len(files) / len(looked_at), sampled=True) for item in columns]
     # The sort is stable: columns with equal depth stay in the table's order.
-    return sorted(found, key=lambda item: round(item.depth, 1))
+    return sorted(columns, key=lambda item: round(item.depth, 1))
 
 
 def of_column(known: Iterable[ColumnStats], name: str, kind: DataType) -> Intervals | None:
@@ -117,11 +119,15 @@ def _amount(value: Scalar) -> float | None:
 
 def section(files: FileListing) -> str:
     """Returns the strips of the best divided columns as HTML; "" if there are no ranges to compare."""
-    found = intervals(files)
-    if not found:
+    columns = intervals(files)
+    if not columns:
         return ""
-    strips = "".join(_strip(item, len(files)) for item in found[:_COLUMNS])
-    note = f"{min(len(found), _COLUMNS)} of {len(found)} columns, best divided first" if len(found) > _COLUMNS else ""
+    strips = "".join(_strip(item, len(files)) for item in columns[:_COLUMNS])
+    note = (
+        f"{min(len(columns), _COLUMNS)} of {len(columns)} columns, best divided first"
+        if len(columns) > _COLUMNS
+        else ""
+    )
     return (
         f"<h4>Ranges per column <small>one line per file from min to max; the fewer files share a value, "
         f'the more a filter skips. {note}</small></h4><div class="dlk-cols">{strips}</div>'

@@ -86,10 +86,10 @@ def bundle(shown: Shown) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _by_state(reads: Sequence[EntryRead], parts: Parts) -> list[dict[str, Any]]:
     """Returns the states of lakes with their tables, in an order that does not depend on the plan."""
-    found: dict[tuple[object, ...], dict[str, Any]] = {}
+    states: dict[tuple[object, ...], dict[str, Any]] = {}
     for read in sorted(reads, key=_order):
         at = (read.alias, read.lake, read.snapshot_id, read.time, read.is_fixed, read.is_uncommitted)
-        if at not in found:
+        if at not in states:
             state: dict[str, Any] = {
                 "lake": read.lake,
                 "alias": read.alias,
@@ -98,31 +98,31 @@ def _by_state(reads: Sequence[EntryRead], parts: Parts) -> list[dict[str, Any]]:
             }
             state |= {"fixed": True} if read.is_fixed else {}
             state |= {"uncommitted": True} if read.is_uncommitted else {}
-            found[at] = {**state, "tables": []}
+            states[at] = {**state, "tables": []}
         entry: dict[str, Any] = {"schema": list(read.schema), "name": read.name, "id": read.entry_id}
         entry |= {"uuid": read.uuid} if read.uuid else {}
         if read.kind == "table":
             is_newest = read.entry_id is not None and not read.is_fixed and not read.is_uncommitted
             part = parts.get((read.alias, read.entry_id or 0)) if is_newest else None
             entry |= _part(*part) if part is not None else {}
-            found[at]["tables"].append(entry)
+            states[at]["tables"].append(entry)
         else:
-            found[at].setdefault("definitions", []).append({"kind": read.kind, **entry})
-    return list(found.values())
+            states[at].setdefault("definitions", []).append({"kind": read.kind, **entry})
+    return list(states.values())
 
 
 def _part(table: Table, part: ReadPart) -> dict[str, Any]:
     from ducklake_lab.model.reads import ALL_COLUMNS
     from ducklake_lab.scan.predicate_forms import form_of
 
-    found: dict[str, Any] = {"columns": ALL_COLUMNS}
+    members: dict[str, Any] = {"columns": ALL_COLUMNS}
     if part.columns is not None and len(part.names) <= _MOST_NAMES:
-        found["columns"] = sorted(part.columns)
-        found |= {"names": sorted(part.names)} if part.names else {}
+        members["columns"] = sorted(part.columns)
+        members |= {"names": sorted(part.names)} if part.names else {}
     condition = form_of(table, part.predicate) if part.predicate is not None else None
-    found |= {"where": condition} if condition is not None else {}
-    found |= {"by_place": True} if part.by_place else {}
-    return found
+    members |= {"where": condition} if condition is not None else {}
+    members |= {"by_place": True} if part.by_place else {}
+    return members
 
 
 def _order(read: EntryRead) -> tuple[object, ...]:

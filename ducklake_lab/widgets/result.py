@@ -103,12 +103,14 @@ def facts(result: Result) -> str:
     return DOT.join(parts)
 
 
-def _snapshots(found: Sequence[tuple[str, int]], uncommitted: Set[tuple[str, int]], *, several: bool) -> str:
+def _snapshots(snapshots: Sequence[tuple[str, int]], uncommitted: Set[tuple[str, int]], *, several: bool) -> str:
     """Returns the snapshots by number, with their lakes if there are several."""
-    titles = [(lake, state_title(number, uncommitted=(lake, number) in uncommitted)) for lake, number in sorted(found)]
+    titles = [
+        (lake, state_title(number, uncommitted=(lake, number) in uncommitted)) for lake, number in sorted(snapshots)
+    ]
     # a branch has its name always: it is not the lake
     listed = ", ".join(f"{visible(lake)} {title}" if several or "#" in lake else title for lake, title in titles)
-    return f"snapshot{'s' if len(found) > 1 else ''} {listed}"
+    return f"snapshot{'s' if len(snapshots) > 1 else ''} {listed}"
 
 
 def _extent(result: Result, limit: int, keeps: str) -> str:

@@ -125,11 +125,11 @@ def facts(review: Review) -> str:
 
 def failures(review: Review) -> dict[tuple[str, str], list[Outcome]]:
     """Returns the outcomes that rows violate, by table and name of their expectations."""
-    found: dict[tuple[str, str], list[Outcome]] = {}
+    by_expectation: dict[tuple[str, str], list[Outcome]] = {}
     for one in review.checks:
         if not one.passed:
-            found.setdefault((one.table, one.expectation.name), []).append(one)
-    return found
+            by_expectation.setdefault((one.table, one.expectation.name), []).append(one)
+    return by_expectation
 
 
 def _header(review: Review) -> str:

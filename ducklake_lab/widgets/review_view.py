@@ -151,9 +151,9 @@ class ReviewView(Mounted):
 
     def answer_conflicts(self, content: dict[str, Any]) -> tuple[dict[str, Any], list[bytes]]:
         """Returns a range of a table's conflicts."""
-        found = self._conflicts.get(self._table(content), [])
+        conflicts = self._conflicts.get(self._table(content), [])
         start = int(content["start"])
-        shown = found[start : start + int(content["count"])]
+        shown = conflicts[start : start + int(content["count"])]
         return {}, [conflict_rows.packed(shown, ("base", "lake", "branch"))]
 
     def answer_whole(self, content: dict[str, Any]) -> dict[str, Any]:

@@ -115,8 +115,8 @@ def of_catalog(
     for schema in sorted(state.schemas.values(), key=lambda schema: schema.parts):
         tables = []
         for entry in state.tables_of(schema.schema_id):
-            known = counts.get(entry.table_id)
-            tables.append(TableNode(entry, known.rows if known else 0, known.bytes if known else 0))
+            totals = counts.get(entry.table_id)
+            tables.append(TableNode(entry, totals.rows if totals else 0, totals.bytes if totals else 0))
         views = sorted((v for v in state.views.values() if v.schema_id == schema.schema_id), key=lambda v: v.name)
         macros = sorted((m for m in state.macros.values() if m.schema_id == schema.schema_id), key=lambda m: m.name)
         nodes.append(SchemaNode(schema.name, tuple(tables), tuple(views), tuple(macros)))

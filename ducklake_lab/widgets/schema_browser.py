@@ -70,7 +70,7 @@ class SchemaBrowser(Mounted):
 
     def _nodes(self) -> list[object]:
         """Returns per schema its display name, entries [index, name, kind, facts, comment], name and depth."""
-        found: dict[str, list[object]] = {schema.name: [] for schema in self.tree.schemas}
+        by_schema: dict[str, list[object]] = {schema.name: [] for schema in self.tree.schemas}
         for index, (schema, name, entry) in enumerate(self._places):
             if isinstance(entry, TableNode):
                 kind, facts, comment = "table", _facts(entry), entry.table.comment
@@ -78,11 +78,13 @@ class SchemaBrowser(Mounted):
                 kind, facts, comment = f"{entry.kind} macro", "", None
             else:
                 kind, facts, comment = "view", "", entry.comment
-            found[schema].append([index, visible(clip(name, _NAME)), kind, facts, visible(clip(comment or "", 200))])
-        parts = {name: path_parts(name) for name in found}
+            by_schema[schema].append(
+                [index, visible(clip(name, _NAME)), kind, facts, visible(clip(comment or "", 200))]
+            )
+        parts = {name: path_parts(name) for name in by_schema}
         return [
             [visible(clip(parts[name][-1], _NAME)), entries, name, len(parts[name]) - 1]
-            for name, entries in found.items()
+            for name, entries in by_schema.items()
         ]
 
     @traitlets.validate("selected")
@@ -142,15 +144,15 @@ class SchemaBrowser(Mounted):
         """Selects an entry, and returns a query on it."""
         schema, name, entry = self._places[int(content["index"])]
         self.selected = [schema, name]
-        place = ".".join(map(quoted_if_needed, (self.tree.lake, *path_parts(schema), name)))
+        path = ".".join(map(quoted_if_needed, (self.tree.lake, *path_parts(schema), name)))
         if isinstance(entry, TableNode):
             columns = ", ".join(quoted_if_needed(column.name) for column in entry.table.columns[:30])
             chosen = columns if len(entry.table.columns) <= 30 and columns else "*"
-            sql = f"SELECT {chosen}\nFROM {place}\nLIMIT 100"
+            sql = f"SELECT {chosen}\nFROM {path}\nLIMIT 100"
         elif getattr(entry, "kind", "") == "scalar":
-            sql = f"SELECT {place}()"
+            sql = f"SELECT {path}()"
         else:
-            sql = f"FROM {place}{'()' if getattr(entry, 'kind', '') == 'table' else ''}\nLIMIT 100"
+            sql = f"FROM {path}{'()' if getattr(entry, 'kind', '') == 'table' else ''}\nLIMIT 100"
         if content.get("insert"):
             self.inserted = sql
         return {"sql": f"%%ducklake\n{sql}"}

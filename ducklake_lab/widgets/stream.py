@@ -59,12 +59,12 @@ class StreamView(Mounted):
 
     def look(self) -> None:
         """Looks once."""
-        found = self.stream.look()
+        progress = self.stream.look()
         self._looked = datetime.now().astimezone()
         with self.hold_sync():
-            self.facts = facts(found)
-            self.error = visible(clip(found.error, _LONGEST))
-            self.state = found.state
+            self.facts = facts(progress)
+            self.error = visible(clip(progress.error, _LONGEST))
+            self.state = progress.state
 
     def _ipython_display_(self) -> None:
         self._display_to_rewrite()

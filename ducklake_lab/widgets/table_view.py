@@ -186,9 +186,10 @@ class TableBrowser(Mounted):
 
         if self.place is None:
             return None
-        found = self.data.page(self.place, 1)
+        fetched = self.data.page(self.place, 1)
         return next(
-            (dict(zip(found.column_names, row, strict=True)) for row in python_rows(found, self.data.time_zone)), None
+            (dict(zip(fetched.column_names, row, strict=True)) for row in python_rows(fetched, self.data.time_zone)),
+            None,
         )
 
     def answer_all(self, _content: dict[str, object]) -> None:
@@ -203,16 +204,16 @@ class TableBrowser(Mounted):
         first = int(content["first"])
         columns: dict[str, tuple[str, list[object]]] = {}
         window = range(first, min(len(self.data.columns), first + int(content["wide"])))
-        for at, found in zip(window, texts_to_show(rows.select(window), self.data.time_zone), strict=True):
-            texts = [None if one is None else visible(clip(values.text(one), _TEXT)) for one in found]
+        for at, column in zip(window, texts_to_show(rows.select(window), self.data.time_zone), strict=True):
+            texts = [None if one is None else visible(clip(values.text(one), _TEXT)) for one in column]
             columns[f"c{at}"] = ("text", list(texts))
         return {}, [pack(columns)]
 
     def answer_profile(self, content: dict[str, object]) -> dict[str, Any]:
         """Returns the statistics of one column over the filtered rows."""
-        found = asdict(self.data.profile(str(content["column"])))
-        found["top"] = [[None if text is None else visible(text), number] for text, number in found["top"]]
-        return {"profile": found}
+        profile = asdict(self.data.profile(str(content["column"])))
+        profile["top"] = [[None if text is None else visible(text), number] for text, number in profile["top"]]
+        return {"profile": profile}
 
     def answer_cell(self, content: dict[str, Any]) -> dict[str, Any]:
         """Returns one value up to `MOST_CHARACTERS`: its text to copy, and its display form if different."""
@@ -266,12 +267,12 @@ class TableBrowser(Mounted):
         """Returns a value as text, indented if nested; None for NULL."""
         from ducklake_lab.duckdb.handing import parts, texts_to_show
 
-        found = self.data.page(row, 1).select([column])
+        cell = self.data.page(row, 1).select([column])
         kind = self.data.columns[column].kind
         if kind is not None and kind.is_nested:
-            (value,) = parts(found, self.data.time_zone)
+            (value,) = parts(cell, self.data.time_zone)
             return None if value is None else outline(of_parts(value, kind))
-        ((value,),) = texts_to_show(found, self.data.time_zone)
+        ((value,),) = texts_to_show(cell, self.data.time_zone)
         if value is None:
             return None
         return of_json(str(value)) if kind is not None and kind.name == "json" else values.whole(value)

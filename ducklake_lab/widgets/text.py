@@ -25,9 +25,14 @@ _MARKDOWN = re.compile(r"[\\`*_\[\]|~]")
 
 def of_shell(result: Result) -> str:
     """Returns the first rows in IPython's terminal; in a notebook, which shows HTML, a line about the columns."""
-    found = sys.modules.get("IPython")
-    shell = found.get_ipython() if found is not None else None
-    return repr(result) if getattr(shell, "kernel", None) is not None else render(result)
+    return repr(result) if has_kernel() else render(result)
+
+
+def has_kernel() -> bool:
+    """Returns whether a kernel of IPython runs this code; its terminal has none."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return getattr(shell, "kernel", None) is not None
 
 
 def render(result: Result, width: int | None = None) -> str:

@@ -71,8 +71,8 @@ def find_branch(connection: sa.Connection, name: str) -> Branch:
     """
     branches = read_branches(connection)
     if name.casefold() not in branches:
-        known = [branch.name for branch in branches.values()]
-        hint = did_you_mean(name, known) or (f" It has {', '.join(known[:5])}." if known else " It has none.")
+        names = [branch.name for branch in branches.values()]
+        hint = did_you_mean(name, names) or (f" It has {', '.join(names[:5])}." if names else " It has none.")
         raise EntryNotFoundError(f'The lake has no branch "{name}".{hint}')
     return branches[name.casefold()]
 

@@ -87,12 +87,12 @@ def of(connection: sa.Connection) -> Version:
     return version
 
 
-def check_unchanged(connection: sa.Connection, found: str | None) -> None:
+def check_unchanged(connection: sa.Connection, present: str | None) -> None:
     """Raises CatalogVersionError where the catalog has another version now than when it was attached."""
-    known = connection.info[_NAME]
-    if found != known:
+    attached = connection.info[_NAME]
+    if present != attached:
         raise CatalogVersionError(
-            f"The catalog was of version {known} when it was attached and has been migrated since; attach it again."
+            f"The catalog was of version {attached} when it was attached and has been migrated since; attach it again."
         )
 
 
@@ -104,8 +104,8 @@ def tables(version: Version) -> sa.MetaData:
 
 def column(connection: sa.Connection, wanted: sa.Column[Any]) -> sa.ColumnElement[Any]:
     """A column of a metadata table, to be selected; NULL where the catalog's version lacks it."""
-    known = tables(of(connection)).tables.get(wanted.table.name)
-    return wanted if known is not None and wanted.name in known.c else sa.null().label(wanted.name)
+    table = tables(of(connection)).tables.get(wanted.table.name)
+    return wanted if table is not None and wanted.name in table.c else sa.null().label(wanted.name)
 
 
 def has(connection: sa.Connection, table: sa.Table) -> bool:
@@ -120,12 +120,12 @@ def is_since(version: Version, name: str) -> bool:
 
 def path(version: Version, target: Version) -> tuple[Version, ...]:
     """The versions that a migration to the target goes through; none where there is no such migration."""
-    found = [target]
-    while version.name not in found[0].after:
-        if not found[0].after:
+    steps = [target]
+    while version.name not in steps[0].after:
+        if not steps[0].after:
             return ()
-        found.insert(0, _BY_NAME[found[0].after[0]])
-    return tuple(found)
+        steps.insert(0, _BY_NAME[steps[0].after[0]])
+    return tuple(steps)
 
 
 def check_migratable(connection: sa.Connection, display: str) -> None:
@@ -149,8 +149,8 @@ def _show(connection: sa.Connection, version: Version, target: Version) -> None:
     known: str | None = connection.info.get(_SHOWN_IN)
     schema = known or _schema(connection)
     # views from before a migration are wrong: the query names the table itself
-    found = run_text(connection, f"SELECT value FROM {schema}.ducklake_metadata WHERE key = 'version'")
-    check_unchanged(connection, found.scalar())
+    version_row = run_text(connection, f"SELECT value FROM {schema}.ducklake_metadata WHERE key = 'version'")
+    check_unchanged(connection, version_row.scalar())
     if known is not None:
         return
     statements = _views(connection.dialect, version, target, schema)

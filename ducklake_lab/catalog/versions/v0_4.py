@@ -43,11 +43,13 @@ def _convert(writes: Changes) -> None:
 
 def _convert_partial_files(writes: Changes) -> None:
     """The reference forgets `2:5|4:9`, and with it at which snapshots the rows were there."""
-    found = writes.connection.execute(sa.text(_LAST_SNAPSHOTS.format(ducklake_data_file="ducklake_data_file"))).all()
+    last_snapshots = writes.connection.execute(
+        sa.text(_LAST_SNAPSHOTS.format(ducklake_data_file="ducklake_data_file"))
+    ).all()
     writes.text("ALTER TABLE ducklake_data_file DROP COLUMN partial_file_info")
     writes.text(f"ALTER TABLE ducklake_data_file ADD COLUMN {definition(writes.connection, t.data_file.c.partial_max)}")
     f = t.data_file
-    for file_id, last in found:
+    for file_id, last in last_snapshots:
         writes.write_to_earlier(f.update().where(f.c.data_file_id == file_id).values(partial_max=last))
 
 

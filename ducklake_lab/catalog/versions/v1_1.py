@@ -86,10 +86,10 @@ def _prepare(writes: Changes) -> None:
     for name in names:
         columns = [column.casefold() for column in columns_of(connection, name)]
         for place, own in enumerate(_OWN):
-            found = columns[place] if place < len(columns) else None
-            if found == _PREFIX + own:
+            column = columns[place] if place < len(columns) else None
+            if column == _PREFIX + own:
                 continue
-            if found != own:
+            if column != own:
                 raise CatalogError(f"The table {name} of inlined rows has other columns than it should.")
             if _PREFIX + own in columns:
                 raise CatalogError(
@@ -130,7 +130,7 @@ def _convert_inlined_types(writes: Changes) -> None:
 
 def _changes(connection: sa.Connection, declared: dict[str, Any], physical: Sequence[tuple[str, str]]) -> list[str]:
     """The parts of an ALTER TABLE; none where a column is none of the table's."""
-    found = []
+    alterations = []
     for column, kind in physical:
         wanted = declared.get(column.casefold())
         if wanted is None:
@@ -144,8 +144,8 @@ def _changes(connection: sa.Connection, declared: dict[str, Any], physical: Sequ
         else:
             # as DuckDB writes years before Christ
             value = rf"regexp_replace({text}, '^([0-9]+-[0-9]+-[0-9]+)(.*) BC$', E'\\1 (BC)\\2')"
-        found.append(f"ALTER COLUMN {name} TYPE {inlined_type('postgresql', DataType(wanted))} USING {value}")
-    return found
+        alterations.append(f"ALTER COLUMN {name} TYPE {inlined_type('postgresql', DataType(wanted))} USING {value}")
+    return alterations
 
 
 VERSION = Version(

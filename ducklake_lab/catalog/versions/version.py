@@ -107,20 +107,20 @@ class Version:
         Args:
             sources: SQL that stands for each table of the version before.
         """
-        found: dict[str, str] = {}
+        selects: dict[str, str] = {}
         for name, columns in self.created.items():
             empty = ", ".join(f"CAST(NULL AS {_type(dialect, c)}) AS {_quoted(dialect, c)}" for c in columns)
-            found[name] = f"SELECT {empty} WHERE 1 = 0"
+            selects[name] = f"SELECT {empty} WHERE 1 = 0"
         for new, old in self.renamed.items():
-            found[new] = f"SELECT * FROM {sources[old]} AS renamed"
+            selects[new] = f"SELECT * FROM {sources[old]} AS renamed"
         for column, literal in self.added:
             name = column.table.name
             value = f"CAST({_literal(dialect, literal)} AS {_type(dialect, column)})"
-            source = f"({found[name]})" if name in found else sources[name]
-            found[name] = f"SELECT added.*, {value} AS {_quoted(dialect, column)} FROM {source} AS added"
+            source = f"({selects[name]})" if name in selects else sources[name]
+            selects[name] = f"SELECT added.*, {value} AS {_quoted(dialect, column)} FROM {source} AS added"
         for name, select in self.views.items():
-            found[name] = select.format_map(sources)
-        return found
+            selects[name] = select.format_map(sources)
+        return selects
 
 
 def columns_of(connection: sa.Connection, table: str) -> list[str]:
@@ -154,12 +154,12 @@ def without(tables: sa.MetaData, later: Iterable[Version]) -> sa.MetaData:
     """The metadata tables without those, and without columns, that come with later versions."""
     created = {name for version in later for name in version.created}
     added = {column for version in later for column, _ in version.added}
-    found = sa.MetaData()
+    remaining = sa.MetaData()
     for table in tables.sorted_tables:
         if table.name not in created:
             columns = [_copy(column) for column in table.columns if column not in added]
-            sa.Table(table.name, found, *columns)
-    return found
+            sa.Table(table.name, remaining, *columns)
+    return remaining
 
 
 def _copy(column: sa.Column[Any]) -> sa.Column[Any]:

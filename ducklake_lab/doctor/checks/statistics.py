@@ -21,10 +21,10 @@ _LIVE = "sum(CASE WHEN end_snapshot IS NULL THEN 1 ELSE 0 END) > 0"
 def _columns(types: tuple[str, ...], live: str = "") -> str:
     """SELECT of top-level columns that always had one of some types."""
     listed = ", ".join(f"'{name}'" for name in types)
-    known = f"column_type IN ({listed})" + (" OR column_type LIKE 'decimal(%'" if types is _NUMBERS else "")
+    condition = f"column_type IN ({listed})" + (" OR column_type LIKE 'decimal(%'" if types is _NUMBERS else "")
     return (
         "SELECT table_id, column_id, max(column_name) AS column_name FROM ducklake_column GROUP BY table_id, column_id "
-        f"HAVING max(parent_column) IS NULL AND sum(CASE WHEN {known} THEN 0 ELSE 1 END) = 0{live}"
+        f"HAVING max(parent_column) IS NULL AND sum(CASE WHEN {condition} THEN 0 ELSE 1 END) = 0{live}"
     )
 
 

@@ -11,20 +11,16 @@ from typing import Any
 import pyarrow as pa
 
 from ducklake_lab.duckdb import library as duckdb
-from ducklake_lab.duckdb.canonical import reserved_words
 from ducklake_lab.duckdb.connections import in_memory
 from ducklake_lab.duckdb.stopping import Stoppable
-from ducklake_lab.duckdb.wording import position_of_error
 from ducklake_lab.duckdb.zones import process_time_zone, zone_of
 from ducklake_lab.engine.in_process.engine import Shown, fetch_with_types, translated
 from ducklake_lab.engine.in_process.row_by_row import is_row_by_row
 from ducklake_lab.engine.turn import Turn
-from ducklake_lab.errors import SqlError, SqlSyntaxError, UnsupportedFeatureError
+from ducklake_lab.errors import SqlError, UnsupportedFeatureError
 from ducklake_lab.files.duckdb_query import DuckDbQuery
 from ducklake_lab.model.quoting import quote_identifier
 
-#: The error of an incomplete text.
-AT_END = "Syntax error at the end."
 #: Names of the session's own databases.
 OWN_DATABASES = ("memory", "temp", "system")
 
@@ -369,42 +365,3 @@ def _own_settings(columns: str) -> tuple[str, ...]:
     with in_memory() as connection:
         (row,) = connection.execute(f"SELECT {columns}").fetchall()
         return tuple(row)
-
-
-def is_syntax(sql: str) -> bool:
-    """Returns whether DuckDB can parse a text."""
-    try:
-        check_syntax(sql)
-    except SqlSyntaxError:
-        return False
-    return True
-
-
-def _breaks_off(sql: str, word: str) -> bool:
-    """Returns whether a text is incomplete after its last word; DuckDB 2.0 reports only a plain syntax error then."""
-    is_last = bool(word) and sql.rstrip("; \t\n").endswith(word)
-    is_bare = word.casefold() in reserved_words() or not word.isidentifier()
-    return is_last and is_bare and (is_syntax(f"{sql} x") or is_syntax(f"{sql} BY x"))
-
-
-def check_syntax(sql: str) -> None:
-    """Checks a text with DuckDB's parser, without running it.
-
-    Raises:
-        SqlSyntaxError: the text is not valid SQL.
-    """
-    try:
-        duckdb.extract_statements(sql)
-    except duckdb.Error as error:
-        error_position = position_of_error(error, sql)
-        if "syntax error at end of input" in str(error) or (
-            error_position is not None and _breaks_off(sql, error_position.word)
-        ):
-            raise SqlSyntaxError(AT_END) from error
-        if error_position is None:
-            raise SqlSyntaxError(str(translated(error))) from error
-        raise SqlSyntaxError(
-            f'Syntax error at "{error_position.word}" (line {error_position.line}, column {error_position.column}).',
-            line=error_position.line,
-            column=error_position.column,
-        ) from error

@@ -74,10 +74,10 @@ def may_compare(keys: Mapping[str, str | None], kind: DataType, op: Operator, co
         own = _parts_of(constant.micros)
         if any(own[part] != number for part, number in parts.items()):
             return False
-    known = [parts[part] for part in _PARTS if part in parts]
-    if not known or [part for part in _PARTS if part in parts] != list(_PARTS[: len(known)]):
+    known_parts = [parts[part] for part in _PARTS if part in parts]
+    if not known_parts or [part for part in _PARTS if part in parts] != list(_PARTS[: len(known_parts)]):
         return True
-    return may_lie_within(_start(known), _start([*known[:-1], known[-1] + 1]), op, constant.micros)
+    return may_lie_within(_start(known_parts), _start([*known_parts[:-1], known_parts[-1] + 1]), op, constant.micros)
 
 
 def _parts_of(micros: int) -> dict[str, int]:

@@ -37,8 +37,8 @@ class Identity(Transform):
         return f"CAST({value} AS VARCHAR)"
 
     def may_compare(self, key: str, kind: DataType, op: Operator, constant: Scalar) -> bool:
-        known = decode(key, kind) if kind.name not in FLOATS else None
-        return known is None or _COMPARISONS[op](known, constant)
+        decoded = decode(key, kind) if kind.name not in FLOATS else None
+        return decoded is None or _COMPARISONS[op](decoded, constant)
 
     def may_start_with(self, key: str, kind: DataType, prefix: str) -> bool:
         return kind.name != "varchar" or key.startswith(prefix)

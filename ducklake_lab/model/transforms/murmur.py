@@ -56,14 +56,14 @@ def _rotate(values: NDArray[np.uint64], by: int) -> NDArray[np.uint64]:
 
 def hash_texts(values: Iterable[str | bytes | None]) -> list[int | None]:
     """The hashes of texts, as UTF-8, or of bytes; None for None."""
-    known: dict[str | bytes | None, int | None] = {None: None}
+    hashes: dict[str | bytes | None, int | None] = {None: None}
     result = []
     for value in values:
-        if value not in known:
-            known[value] = (
+        if value not in hashes:
+            hashes[value] = (
                 hash_bytes(value if isinstance(value, bytes) else value.encode()) if value is not None else None
             )
-        result.append(known[value])
+        result.append(hashes[value])
     return result
 
 

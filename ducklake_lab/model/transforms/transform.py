@@ -74,8 +74,8 @@ class Transform(ABC):
 
     def keys(self, values: pa.ChunkedArray) -> list[str | None]:
         """The keys that `sql` computes, as the catalog stores them."""
-        found: list[str | None] = values.to_pylist()
-        return found
+        keys: list[str | None] = values.to_pylist()
+        return keys
 
     def key_of(self, value: Scalar, kind: DataType) -> str | None:
         """The one key of all rows that have a value; None where it is not known."""

@@ -22,11 +22,11 @@ def _adding(read: Callable[[str, int | None], ForeignTable], version: str) -> Ca
             raise UsageError(f"{call.name} takes the name of a new table and the place of another one, both as texts.")
         if wanted is not None and (not isinstance(wanted, int) or isinstance(wanted, bool)):
             raise UsageError(f"{version} of {call.name} is a whole number.")
-        found = read(source, wanted)
+        foreign = read(source, wanted)
         with call.transactions.writing(call.lake) as transaction:
             schema = transaction.state.schema_in_text(str(call.named("schema", call.schema)))
-            take(transaction, schema, name, found, copy=call.named("copy") is True)
-        return rows_of(_ADDED, [(schema.name, name, len(found.files))])
+            take(transaction, schema, name, foreign, copy=call.named("copy") is True)
+        return rows_of(_ADDED, [(schema.name, name, len(foreign.files))])
 
     return add
 

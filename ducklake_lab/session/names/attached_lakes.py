@@ -257,9 +257,9 @@ class Lakes:
             raise TransactionError(
                 "A transaction is open, and reads one snapshot until its end; COMMIT or ROLLBACK first."
             )
-        found = lake.pin(at)
+        snapshot = lake.pin(at)
         self.reads.unpin([lake.alias])
-        return found
+        return snapshot
 
     # Names
 

@@ -97,8 +97,8 @@ class Secrets:
         def scope(secret: Secret) -> str:
             return str(secret.options.get("scope") or "quack:")
 
-        known = [secret for secret in self._by_name.values() if secret.kind == "quack"]
-        fitting = [secret for secret in known if _is_within(location.address, scope(secret))]
+        quack_secrets = [secret for secret in self._by_name.values() if secret.kind == "quack"]
+        fitting = [secret for secret in quack_secrets if _is_within(location.address, scope(secret))]
         if not fitting:
             return location
         options = max(fitting, key=lambda secret: len(scope(secret))).options

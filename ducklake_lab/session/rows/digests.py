@@ -59,7 +59,7 @@ def digest_of(
         with lake.connect() as connection:
             ids = {column.column_id for column in (*columns, *values)}
             stats = read_column_stats(connection, plan.table.table_id, ids, state.snapshot.snapshot_id)
-    found = digest(plan, stats, columns, values, ROWS)
-    if found is not None:
+    table_digest = digest(plan, stats, columns, values, ROWS)
+    if table_digest is not None:
         check_present(lake, state.qualified_name(plan.table), plan.files)
-    return found
+    return table_digest

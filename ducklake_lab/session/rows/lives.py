@@ -57,8 +57,8 @@ class Lives:
         if committed is None:
             return None
         ids = {column.name: column.column_id for column in table.columns}
-        known = {column.column_id: column.name for column in committed.columns}
-        columns = [None if name is None else known.get(ids[name]) for name in names]
+        names_by_id = {column.column_id: column.name for column in committed.columns}
+        columns = [None if name is None else names_by_id.get(ids[name]) for name in names]
         is_open = own is not None and bool(own.peek(table) or committed != table)
         return TableBehind(self, lake, base, committed, columns, is_open, find)
 

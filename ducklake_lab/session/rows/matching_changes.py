@@ -22,7 +22,7 @@ from ducklake_lab.scan.partitioned import UNPARTITIONED
 from ducklake_lab.scan.plan import ChangePlan, InlinedRows, ScanPlan
 from ducklake_lab.scan.planner import partitioning_of
 from ducklake_lab.scan.pruning import column_at, columns_of, may_match
-from ducklake_lab.session.rows.join_pruning import condition_sql, paths_of
+from ducklake_lab.session.rows.join_keys import condition_sql, paths_of
 
 
 def changes_of(

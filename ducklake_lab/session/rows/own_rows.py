@@ -86,14 +86,16 @@ def _finder(
             raise UsageError(f"{lake.alias} is another lake or branch now; run the query again.")
         places = [place for place, name in enumerate(own.columns) if name is not None]
         columns = [table.column(str(own.columns[place])) for place in places]
-        known = [column for column in columns if column is not None]
+        known_columns = [column for column in columns if column is not None]
         clicked = shown.select(places).rename_columns([f"c{i}" for i in range(len(places))])
         with lakes.working(), lakes.statement():
-            found = run(own.search(path, snapshot_id, _conditions(clicked, known))).carried()
-        same = "".join(f" AND NOT ({differs_sql(f'f.c{i}', f'k.c{i}', c.data_type)})" for i, c in enumerate(known))
+            candidates = run(own.search(path, snapshot_id, _conditions(clicked, known_columns))).carried()
+        same = "".join(
+            f" AND NOT ({differs_sql(f'f.c{i}', f'k.c{i}', c.data_type)})" for i, c in enumerate(known_columns)
+        )
         ids = engine.evaluate(
             f"SELECT f.row_id FROM found AS f, clicked AS k WHERE true{same} ORDER BY f.row_id",
-            {"found": found, "clicked": clicked},
+            {"found": candidates, "clicked": clicked},
         )
         if not ids.num_rows:
             raise EntryNotFoundError(
@@ -108,14 +110,14 @@ def _conditions(clicked: pa.Table, columns: Sequence[Column]) -> dict[str, str]:
     """Returns conditions for DuckDB that the row fulfils; they skip files, and need not name all values."""
     listed = ", ".join(f"CAST(c{i} AS VARCHAR) AS c{i}" for i in range(len(columns)))
     texts = engine.evaluate(f"SELECT {listed} FROM clicked", {"clicked": clicked})
-    found = {}
+    conditions = {}
     for column, values in zip(columns, texts.columns, strict=True):
         name, (text,) = quote_identifier(column.name), values.to_pylist()
         if text is None:
-            found[column.name] = f"{name} IS NULL"
+            conditions[column.name] = f"{name} IS NULL"
         elif _is_named(column.data_type, text):
-            found[column.name] = f"{name} = {text if column.data_type.name in INTEGERS else quote_text(text)}"
-    return found
+            conditions[column.name] = f"{name} = {text if column.data_type.name in INTEGERS else quote_text(text)}"
+    return conditions
 
 
 def _is_named(kind: DataType, text: str) -> bool:

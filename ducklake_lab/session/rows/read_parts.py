@@ -27,7 +27,7 @@ def read_parts(query: op.Query, plan: QueryPlan) -> Parts:
     differs = differs_by_run(plan.own_sql)
     is_literal = query.written is not None and not query.written.values and not plan.definitions
     named = None if differs else _named(plan)
-    found: dict[tuple[str, int], tuple[Table, ReadPart]] = {}
+    parts: dict[tuple[str, int], tuple[Table, ReadPart]] = {}
     for source in plan.sources:
         rows = source.rows
         if not isinstance(rows, LakeTable) or rows.at is not None:
@@ -36,8 +36,8 @@ def read_parts(query: op.Query, plan: QueryPlan) -> Parts:
         predicate = source.predicate if is_literal and not differs else None
         part = ReadPart(columns, names, predicate, by_place=source.virtual or source.located)
         key = (rows.lake.alias, rows.table.table_id)
-        found[key] = (rows.table, found[key][1].united(part) if key in found else part)
-    return found
+        parts[key] = (rows.table, parts[key][1].united(part) if key in parts else part)
+    return parts
 
 
 def _named(plan: QueryPlan) -> NamedColumns | None:

@@ -31,8 +31,7 @@ from ducklake_lab.session.rows import logs
 from ducklake_lab.session.rows.blame import Blames
 from ducklake_lab.session.rows.digests import digest_rows
 from ducklake_lab.session.rows.feed import plan_call
-from ducklake_lab.session.rows.join_pruning import implied
-from ducklake_lab.session.rows.keyed_rows import key_query, small_side
+from ducklake_lab.session.rows.join_keys import implied, key_query, small_side
 from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable, MetadataTable, SystemListing
 from ducklake_lab.session.rows.own_rows import table_behind
 from ducklake_lab.session.rows.read_parts import read_parts
@@ -293,7 +292,7 @@ class Sources:
         return RowQuery(plan.duckdb_sql, source.view, typed, self._database.time_zone())
 
     def key_query(self, plan: QueryPlan, loaded: Mapping[str, Rows]) -> RowQuery | None:
-        """Returns `keyed_rows.key_query` of a plan; None if workers cannot run it."""
+        """Returns `join_keys.key_query` of a plan; None if workers cannot run it."""
         query = key_query(plan, loaded, self._database.time_zone())
         return query if query is not None and self._engine.has_workers() else None
 

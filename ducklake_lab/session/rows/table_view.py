@@ -43,10 +43,10 @@ def _with_row_ids(plan: ScanPlan) -> pa.Table:
 def _first_files(plan: ScanPlan) -> tuple[ScanPlan, bool]:
     """Returns a plan of the first files with MAX_ROWS rows, and whether it leaves files out."""
     rows = 0
-    kept: list[ScanFile] = []
+    files: list[ScanFile] = []
     for file in plan.files:
         if rows >= MAX_ROWS:
-            return replace(plan, files=tuple(kept)), True
-        kept.append(file)
+            return replace(plan, files=tuple(files)), True
+        files.append(file)
         rows += file.data_file.record_count
     return plan, False

@@ -41,11 +41,11 @@ def call(parts: Parts, request: Request) -> DataFrame:
     given = [(argument["name"], _value(argument)) for argument in request["arguments"]]
     args = tuple(value for key, value in given if key is None)
     kwargs = {key: value for key, value in given if key is not None}
-    found = parts.statements.run(op.Call(name, args, kwargs))
-    if found.in_process:
+    result = parts.statements.run(op.Call(name, args, kwargs))
+    if result.in_process:
         with parts.engine.running() as spark:
-            return InMemory(found.arrow()).frame(spark)
-    return found.spark()
+            return InMemory(result.arrow()).frame(spark)
+    return result.spark()
 
 
 def _value(argument: Request) -> Any:

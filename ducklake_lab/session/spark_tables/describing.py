@@ -55,8 +55,8 @@ def load(parts: Parts, request: Request) -> dict[str, Any]:
 
 
 def _find(parts: Parts, state: Any, schema: str, name: str) -> Table | None:
-    found: Table | None = state.find_table(schema, name) if state.find_schema(schema) is not None else None
-    return found
+    table: Table | None = state.find_table(schema, name) if state.find_schema(schema) is not None else None
+    return table
 
 
 def _described(
@@ -105,22 +105,22 @@ def _frame_described(parts: Parts, request: Request, token: dict[str, Any], fram
 
 
 def _properties(table: Table) -> dict[str, str]:
-    found = {"provider": "ducklake"}
-    return found if table.comment is None else {**found, "comment": table.comment}
+    properties = {"provider": "ducklake"}
+    return properties if table.comment is None else {**properties, "comment": table.comment}
 
 
 def _keys(table: Table) -> list[dict[str, Any]]:
     """Returns the partition keys by names of Spark's transforms, where it has them."""
-    found: list[dict[str, Any]] = []
+    keys: list[dict[str, Any]] = []
     for key in table.partition.fields if table.partition is not None else ():
         column, transform = table.column_by_id(key.column_id), parse_transform(key.transform)
         if column is None:
             continue  # no query needs the key of a dropped column
         if isinstance(transform, Bucket):
-            found.append({"transform": "bucket", "buckets": transform.count, "column": column.name})
+            keys.append({"transform": "bucket", "buckets": transform.count, "column": column.name})
         else:
-            found.append({"transform": str(transform), "column": column.name})
-    return found
+            keys.append({"transform": str(transform), "column": column.name})
+    return keys
 
 
 def default_sql(column: Column) -> str | None:

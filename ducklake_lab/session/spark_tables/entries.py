@@ -35,8 +35,8 @@ def namespaces(parts: Parts, request: Request) -> list[list[str]]:
     parent = request["namespace"]
     if parent and parts.state().find_schema(schema_of(parent)) is None:
         raise _no_namespace(parts, parent)
-    found = [list(schema.parts) for schema in parts.state().schemas.values()]
-    return sorted(path for path in found if path[:-1] == parent)
+    paths = [list(schema.parts) for schema in parts.state().schemas.values()]
+    return sorted(path for path in paths if path[:-1] == parent)
 
 
 def namespace_exists(parts: Parts, request: Request) -> bool:
@@ -213,16 +213,16 @@ def _default(text: str, column: str, kind: str | None = None) -> str | None:
     """
     if text.strip().casefold() == "null":
         return None
-    found = _LITERAL.fullmatch(text.strip())
-    known = _KNOWN.fullmatch(text.strip()) if kind is not None else None
-    if known is not None and kind is not None and known["type"] == _spark_name(kind):
-        return re.sub(r"\\(.)", r"\1", known["text"])
-    if found is None:
+    literal = _LITERAL.fullmatch(text.strip())
+    stored = _KNOWN.fullmatch(text.strip()) if kind is not None else None
+    if stored is not None and kind is not None and stored["type"] == _spark_name(kind):
+        return re.sub(r"\\(.)", r"\1", stored["text"])
+    if literal is None:
         raise UnsupportedFeatureError(
             f"DEFAULT {text} of column {column} is not supported: give a number, a text or a truth value. "
             "Expressions are set by ALTER TABLE … SET DEFAULT in SQL of DuckDB."
         )
-    return next(value for value in found.groupdict().values() if value is not None)
+    return next(value for value in literal.groupdict().values() if value is not None)
 
 
 def _keys(entry: Request) -> list[op.PartitionKey]:

@@ -49,18 +49,25 @@ def by_key(plan: ScanPlan, column: str, transform: str) -> Mapping[str | None, S
         )
         for values, numbers in partitions.groups(keys, table):
             rows[values[place]] += numbers.to_pylist()
-    found = sorted({*files, *rows}, key=lambda value: (value is None, value or ""))
-    if kind is None or not all(_is_one_text(value, kind.data_type, parse_transform(transform)) for value in found):
+    values_of_key = sorted({*files, *rows}, key=lambda value: (value is None, value or ""))
+    if kind is None or not all(
+        _is_one_text(value, kind.data_type, parse_transform(transform)) for value in values_of_key
+    ):
         return None
-    return {value: _part(plan, files.get(value, ()), rows.get(value, ())) for value in found}
+    return {value: _part(plan, files.get(value, ()), rows.get(value, ())) for value in values_of_key}
 
 
 def _place(plan: ScanPlan, column: str, transform: str) -> int | None:
     """Returns the number of a partition key; None where rows may have other values than their files say."""
-    found = plan.table.column(column)
-    if found is None or plan.retyped is None or found.column_id in plan.retyped or plan.table.partition is None:
+    key_column = plan.table.column(column)
+    if (
+        key_column is None
+        or plan.retyped is None
+        or key_column.column_id in plan.retyped
+        or plan.table.partition is None
+    ):
         return None
-    field = PartitionField(found.column_id, transform)
+    field = PartitionField(key_column.column_id, transform)
     return plan.table.partition.fields.index(field) if field in plan.table.partition.fields else None
 
 

@@ -29,8 +29,8 @@ def _snapshots(parts: Parts, token: Request) -> Rows:
     table = state.table(token["schema"], token["name"])
     with parts.lake.connect() as connection:
         entries = lake_history(parts.lake, connection, table_id=table.table_id)
-    known = [entry for entry in entries if entry.info.snapshot_id <= state.snapshot.snapshot_id]
-    return InMemory(History(table.name, known).arrow())
+    visible = [entry for entry in entries if entry.info.snapshot_id <= state.snapshot.snapshot_id]
+    return InMemory(History(table.name, visible).arrow())
 
 
 def _files(parts: Parts, token: Request) -> Rows:

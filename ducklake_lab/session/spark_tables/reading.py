@@ -57,8 +57,8 @@ def scan(parts: Parts, request: Request) -> DataFrame:
 def keys(parts: Parts, request: Request) -> dict[str, Any] | None:
     """Returns the values of a partition key, and the bytes to read; None where the key of some rows is not known."""
     plan = _planned(parts, request)
-    found = _by_key(plan, request)
-    return None if found is None else {"values": list(found), "bytes": plan.bytes_read}
+    plans = _by_key(plan, request)
+    return None if plans is None else {"values": list(plans), "bytes": plan.bytes_read}
 
 
 def keyed_scan(parts: Parts, request: Request) -> list[DataFrame]:
@@ -68,12 +68,12 @@ def keyed_scan(parts: Parts, request: Request) -> list[DataFrame]:
         UsageError: another commit has changed the files, so that the key of some rows is not known.
     """
     plan = _planned(parts, request)
-    found = _by_key(plan, request)
+    plans = _by_key(plan, request)
     values: list[str | None] = request["values"]
-    if found is None or not set(found) <= set(values):
+    if plans is None or not set(plans) <= set(values):
         raise UsageError(f"The partitions of {request['table']['name']} have changed; run the query again.")
     empty = replace(plan, files=(), inlined=None)
-    return _frames(parts, request, [found.get(value, empty) for value in values])
+    return _frames(parts, request, [plans.get(value, empty) for value in values])
 
 
 def _by_key(plan: ScanPlan, request: Request) -> Mapping[str | None, ScanPlan] | None:
@@ -84,7 +84,7 @@ def _by_key(plan: ScanPlan, request: Request) -> Mapping[str | None, ScanPlan] |
 
 def _planned(parts: Parts, request: Request) -> ScanPlan:
     state, table = table_of(parts, request["table"])
-    predicates = [found for entry in request["conditions"] if (found := _predicate(entry, table)) is not None]
+    predicates = [predicate for entry in request["conditions"] if (predicate := _predicate(entry, table)) is not None]
     return parts.sources.scans.plan(parts.lake, state, table, And(tuple(predicates)) if predicates else None)
 
 
@@ -147,20 +147,20 @@ def _predicate(entry: Request, table: Table) -> Predicate | None:
     operator, children = entry.get("operator"), entry.get("children", [])
     if operator in ("AND", "OR"):
         terms = [_predicate(child, table) for child in children]
-        known = tuple(term for term in terms if term is not None)
+        known_terms = tuple(term for term in terms if term is not None)
         if operator == "AND":
-            return And(known) if known else None
-        return Or(known) if len(known) == len(terms) else None
+            return And(known_terms) if known_terms else None
+        return Or(known_terms) if len(known_terms) == len(terms) else None
     exchanged = len(children) == 2 and "column" in children[1]
     column, *others = reversed(children) if exchanged else children or [{}]
     path = tuple(column.get("column", ()))
-    found = table.column(path[0]) if len(path) == 1 else None
-    if found is None or not _is_alike(found):
+    compared = table.column(path[0]) if len(path) == 1 else None
+    if compared is None or not _is_alike(compared):
         return None
     if operator in ("IS_NULL", "IS_NOT_NULL"):
         return NullTest(path, operator == "IS_NULL")
     values = [_value(other) for other in others]
-    if not values or any(value is None or isinstance(value, str) != (found.type == "varchar") for value in values):
+    if not values or any(value is None or isinstance(value, str) != (compared.type == "varchar") for value in values):
         return None
     if operator in _COMPARISONS and len(values) == 1:
         name = _COMPARISONS[operator]

@@ -70,9 +70,9 @@ def _attempt(parts: Parts, request: Request, frames: list[DataFrame]) -> None:
 
 def _append(parts: Parts, transaction: Transaction, table: Table, request: Request, frames: list[DataFrame]) -> None:
     names = [column.name for column in table.columns]
-    place = quoted_path(parts.alias, transaction.state.schema_of(table).name, table.name)
+    path = quoted_path(parts.alias, transaction.state.schema_of(table).name, table.name)
     rows = frames[0].toDF(*names)
-    write_rows(parts.lakes, parts.statements, rows, place, "append", nullcontext)
+    write_rows(parts.lakes, parts.statements, rows, path, "append", nullcontext)
 
 
 def _overwrite(parts: Parts, transaction: Transaction, table: Table, request: Request, frames: list[DataFrame]) -> None:
@@ -114,22 +114,22 @@ def _overwrite_partitions(
 
 def _delete(parts: Parts, transaction: Transaction, table: Table, frame: DataFrame) -> None:
     """Deletes the rows of a DataFrame with the virtual columns."""
-    found = frame.select(*VIRTUAL_COLUMNS).persist()
+    places = frame.select(*VIRTUAL_COLUMNS).persist()
     try:
         with parts.engine.running():
-            count = found.count()
-        parts.dml.delete_matched(table, _matched(parts, transaction, table, found, count))
+            count = places.count()
+        parts.dml.delete_matched(table, _matched(parts, transaction, table, places, count))
     finally:
-        found.unpersist()
+        places.unpersist()
 
 
 def _change(parts: Parts, transaction: Transaction, table: Table, request: Request, frames: list[DataFrame]) -> None:
     """Applies the rows of a DELETE, UPDATE or MERGE, each with its operation and its place."""
     operations = {int(number): name for name, number in request["operations"].items()}
-    found = _with_places(frames[0], table, request).persist()
+    changes = _with_places(frames[0], table, request).persist()
     try:
         with parts.engine.running():
-            counts = {row[0]: row[1] for row in found.groupBy(_OPERATION).count().collect()}
+            counts = {row[0]: row[1] for row in changes.groupBy(_OPERATION).count().collect()}
         unknown = set(counts) - set(operations)
         if unknown:
             raise UnsupportedFeatureError(
@@ -139,7 +139,7 @@ def _change(parts: Parts, transaction: Transaction, table: Table, request: Reque
 
         def part(*names: str) -> Matched:
             chosen = [number for number, name in operations.items() if name in names]
-            rows = found.where(found[_OPERATION].isin(chosen)).drop(_OPERATION)
+            rows = changes.where(changes[_OPERATION].isin(chosen)).drop(_OPERATION)
             return _matched(parts, transaction, table, rows, sum(named.get(name, 0) for name in names))
 
         parts.dml.delete_matched(table, part("delete", "update"))
@@ -148,7 +148,7 @@ def _change(parts: Parts, transaction: Transaction, table: Table, request: Reque
         if named.get("insert"):
             parts.dml.append(table, part("insert").rows.rest(len(VIRTUAL_COLUMNS)), inline=False)
     finally:
-        found.unpersist()
+        changes.unpersist()
 
 
 def _with_places(frame: DataFrame, table: Table, request: Request) -> DataFrame:

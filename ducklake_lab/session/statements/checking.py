@@ -77,18 +77,18 @@ class Checking:
         Counts of a whole table at the newest snapshot are kept, and the outcomes have the earlier ones. Columns: table, expectation, definition,
         on_violation, outcome (passed, warned or failed), violations, first_rows, snapshot.
         """
-        found = [(entry.table(), self._outcomes(entry, since))]
-        return self._result(entry.lake, entry.state, found, since)
+        checked = [(entry.table(), self._outcomes(entry, since))]
+        return self._result(entry.lake, entry.state, checked, since)
 
     def check_all(self, since: At = None) -> Result:
         """Returns the outcomes of all tables of the current lake that have expectations."""
         lake = self._lakes.get()
         state = self._lakes.state(lake)
-        found = []
+        checked = []
         for table in state.tables.expecting():
             entry = NamedEntry(lake, state, state.schema_of(table).name, table.name)
-            found.append((table, self._outcomes(entry, since)))
-        return self._result(lake, state, found, since)
+            checked.append((table, self._outcomes(entry, since)))
+        return self._result(lake, state, checked, since)
 
     def history(self, entry: NamedEntry | None) -> Result:
         """Returns the kept results of checks, of one table or of all of the current lake: a row for each expectation and check.
@@ -136,21 +136,21 @@ class Checking:
             lambda one, expectation: self._ask(entry, one, expectation),
         ).run()
 
-    def _result(self, lake: Lake, state: CatalogState, found: Sequence[Checked], since: At) -> Result:
+    def _result(self, lake: Lake, state: CatalogState, checked: Sequence[Checked], since: At) -> Result:
         info = RunInfo()
         transaction = self._lakes.transaction
         is_open = transaction is not None and transaction.state is state and transaction.has_changes
         info.note(lake.title, state.snapshot.snapshot_id, uncommitted=is_open)
-        outcomes = [outcome for _, of_table in found for outcome in of_table]
+        outcomes = [outcome for _, of_table in checked for outcome in of_table]
         if since is None and outcomes and not is_open:
-            outcomes = self._kept(lake, state, found, info)
+            outcomes = self._kept(lake, state, checked, info)
         result = Result(InMemory(_table(outcomes, state.snapshot.snapshot_id)), info=info, engine=self._engine)
         result.outcomes = tuple(outcomes)
         if outcomes:
             result.grid = "none"  # the counts over time stand below the rows
         return result
 
-    def _kept(self, lake: Lake, state: CatalogState, found: Sequence[Checked], info: RunInfo) -> list[Outcome]:
+    def _kept(self, lake: Lake, state: CatalogState, checked: Sequence[Checked], info: RunInfo) -> list[Outcome]:
         """Keeps the counts of whole tables, and returns the outcomes with those over time.
 
         Nothing is kept while a transaction is open, nor in a lake that is attached read-only or as of a snapshot.
@@ -160,7 +160,7 @@ class Checking:
         now = datetime.now(UTC)
         shown: list[Outcome] = []
         changed: dict[str, str | None] = {}
-        for table, outcomes in found:
+        for table, outcomes in checked:
             followed, to_set = kept.follow(options, table, outcomes, state.snapshot.snapshot_id, now)
             shown += followed
             changed |= to_set

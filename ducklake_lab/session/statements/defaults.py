@@ -19,14 +19,14 @@ def check_defaults(database: SessionDatabase, operation: op.Operation) -> None:
     """
     match operation:
         case op.CreateTable(columns=columns):
-            found = [(column.default, column.default_type) for column in columns]
+            defaults = [(column.default, column.default_type) for column in columns]
         case op.AddColumn(column=column):
-            found = [(column.default, column.default_type)]
+            defaults = [(column.default, column.default_type)]
         case op.SetDefault():
-            found = [(operation.default, operation.default_type)]
+            defaults = [(operation.default, operation.default_type)]
         case _:
             return
-    for text, kind in found:
+    for text, kind in defaults:
         if text is not None and kind == "expression":
             database.check_default(text)
 

@@ -127,16 +127,16 @@ class Dml:
         by_row, by_key = self._sources.row_query(plan, loaded), self._sources.key_query(plan, loaded)
         if by_row is not None:
             run = partial(self._run_here, plan, by_row.view)
-            with self._found_by_workers(scan, by_row, run) as found:
-                yield found
+            with self._found_by_workers(scan, by_row, run) as matched:
+                yield matched
         elif by_key is not None:
             with self._found_by_workers(scan, by_key, Scan.arrow) as target:
-                known = {**loaded, by_key.view: target}
+                sources = {**loaded, by_key.view: target}
                 if target.is_on_spark:
-                    with self._on_spark(plan, known) as rows:
+                    with self._on_spark(plan, sources) as rows:
                         yield rows
                 else:
-                    yield InMemory(self._sources.run_in_process(plan, known).table)
+                    yield InMemory(self._sources.run_in_process(plan, sources).table)
         else:
             with self._on_spark(plan, loaded) as rows:
                 yield rows
@@ -167,12 +167,12 @@ class Dml:
 
         inlined = here(Scan(replace(scan, files=()), virtual=True)) if scan.inlined is not None else None
         with self._engine.running() as spark:
-            found = find(spark, scan, query, self._engine.placing.limits.found)
+            found_rows = find(spark, scan, query, self._engine.placing.limits.found)
         try:
             with self._engine.running() as spark:
-                rows = found.fetched()
+                rows = found_rows.fetched()
                 if rows is None:
-                    frame = found.frame()
+                    frame = found_rows.frame()
                     frame = frame if inlined is None else frame.union(from_arrow_table(spark, inlined))
             if rows is None:
                 yield OnSpark(frame, query.columns, self._engine)
@@ -182,15 +182,15 @@ class Dml:
                 )
                 yield InMemory(pa.concat_tables(parts))
         finally:
-            found.forget()
+            found_rows.forget()
 
     def delete_matched(self, table: Table, matched: Matched) -> None:
         """Deletes the rows that were found."""
         stage_deleted(self._transaction, matched.target, matched.scan, matched.rows, matched.count)
 
-    def truncate(self, place: NamedEntry, table: Table) -> int:
+    def truncate(self, entry: NamedEntry, table: Table) -> int:
         """Deletes all rows without reading any; returns their number."""
-        plan = self._sources.scans.plan(place.lake, place.state, table)
+        plan = self._sources.scans.plan(entry.lake, entry.state, table)
         row_ids = plan.inlined.rows.column(ROW_ID).to_pylist() if plan.inlined is not None else []
         count = len(row_ids) + live_rows(plan.files)
         self._transaction.truncate(table, [file.data_file.data_file_id for file in plan.files], row_ids)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.metadata import run_on_metadata
 from ducklake_lab.duckdb import canonical
-from ducklake_lab.duckdb.wording import as_written
-from ducklake_lab.engine.in_process.database import SessionDatabase, check_syntax
+from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import (
     BindError,
-    ConstraintError,
     DuckLakeError,
     EntryNotFoundError,
     SqlSyntaxError,
@@ -28,13 +24,12 @@ from ducklake_lab.session.rows.result import Result, RunInfo, count_result, noth
 from ducklake_lab.session.rows.sources import Sources
 from ducklake_lab.session.statements.describing import described
 from ducklake_lab.session.statements.settings import Setting, apply, is_duckdb_setting, is_lake_setting, read_setting
-from ducklake_lab.session.statements.syntax import hinted
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_in_process
 from ducklake_lab.sql.parse.parser import pivot_as_query
 from ducklake_lab.sql.parse.references import PIVOTS, Target, target_of, without_qualifier, words_of
-from ducklake_lab.sql.parse.tokens import position, split
+from ducklake_lab.sql.parse.tokens import split
 from ducklake_lab.sql.plan import DESCRIBERS, StoredView
 
 #: First words of statements that only read, or change no lake.
@@ -45,6 +40,10 @@ _READS = frozenset(
 _KEPT = ("VIEW", "MACRO", "FUNCTION")
 #: First words of DuckDB's statements without an effect here; accepted for scripts that use them.
 _PASSED = frozenset("SET RESET PRAGMA ANALYZE VACUUM".split())
+#: Extensions of DuckDB that need no installation here.
+_EXTENSIONS = frozenset(
+    "ducklake parquet json icu core_functions sqlite sqlite_scanner postgres postgres_scanner httpfs autocomplete".split()
+)
 #: Texts that DuckDB reads as false.
 _FALSE = ("false", "f", "no", "n", "0")
 
@@ -288,66 +287,3 @@ def _prints_profiles(setting: Setting | None, words: Sequence[str]) -> bool:
             "",
         )
     return words[0] == "PRAGMA" and bool(set(words[1:2]) & {"ENABLE_PROFILING", "ENABLE_PROFILE"})
-
-
-_EXTENSIONS = frozenset(
-    "ducklake parquet json icu core_functions sqlite sqlite_scanner postgres postgres_scanner httpfs autocomplete".split()
-)
-
-
-@contextmanager
-def placing(text: str) -> Iterator[None]:
-    """Maps errors of DuckDB, which may have run a rewritten text, to positions and functions of this text.
-
-    Raises:
-        SqlSyntaxError: the error, with its position if that is certain.
-        BindError: the error, with the function as written, or a hint on quotes.
-        ConstraintError: the error, with the position of the value.
-    """
-    try:
-        yield
-    except BindError as error:
-        said = as_written(str(error), text)
-        said = _with_quotes(said, text, error.line, error.column)
-        if said != str(error):
-            raise BindError(said, line=error.line, column=error.column) from error.__cause__
-        raise
-    except ConstraintError as error:
-        said = _with_place(str(error), text)
-        if said != str(error):
-            raise type(error)(said) from error.__cause__
-        raise
-    except SqlSyntaxError as error:
-        try:
-            check_syntax(text)
-        except SqlSyntaxError as placed:
-            is_plain = error.line is None or str(error) == str(placed)
-            if placed.line is not None and is_plain and _is_same(placed, error):
-                raise hinted(placed, text) from None
-        raise
-
-
-def _with_place(message: str, text: str) -> str:
-    """Adds the position of a value that does not fit its type, if the text contains it once."""
-    missing = re.match(r"'(.*)' is no [^.]+(?=\.)", message)
-    if missing is None or text.count(quote_text(missing[1])) != 1:
-        return message
-    line, column = position(text, text.index(quote_text(missing[1])))
-    return f"{missing[0]} (line {line}, column {column}){message[missing.end() :]}"
-
-
-def _with_quotes(message: str, text: str, line: int | None, column: int | None) -> str:
-    """Adds a hint if a wrong column name in double quotes may be meant as text."""
-    lines = text.split("\n")
-    name = re.search(r'has no column "(.+?)"', message)
-    if name is None or "Did you mean" in message or line is None or column is None or line > len(lines):
-        return message
-    if not lines[line - 1][column - 1 :].startswith(f'"{name[1]}"'):
-        return message
-    return f"{message.rstrip('.')}. A text takes single quotes: {quote_text(name[1])}."
-
-
-def _is_same(placed: SqlSyntaxError, error: SqlSyntaxError) -> bool:
-    """Returns whether two errors concern the same word."""
-    words = [str(one).casefold().split('"')[1:2] for one in (placed, error)]
-    return words[0] == words[1]

@@ -137,6 +137,24 @@ class Transactions:
         self._database.end(commit=commit)
 
     @contextmanager
+    def one_of(self, number: int, count: int) -> Iterator[None]:
+        """Runs one of the statements of a text in the block; its error names it, and the snapshots made before it.
+
+        Args:
+            number: its place, from 1 to `count`.
+        """
+        if number == 1:
+            self.committed.clear()
+        before = len(self.committed)
+        try:
+            yield
+        except DuckLakeError as error:
+            if number > 1:
+                stays = _staying(self.committed[:before])
+                error.args = (f"{str(error).rstrip()} Statement {number} of {count}{stays}.",)
+            raise
+
+    @contextmanager
     def aside(self) -> Iterator[None]:
         """Suspends the open transaction during the block.
 
@@ -271,6 +289,17 @@ class Transactions:
             self._reads.transaction = None
             self._reads.pins.clear()
         _warn(transaction)
+
+
+def _staying(snapshots: list[int]) -> str:
+    """Returns `; snapshot 10 stays` or `; snapshots 10 and 11 stay`."""
+    if not snapshots:
+        return ""
+    if len(snapshots) == 1:
+        return f"; snapshot {snapshots[0]} stays"
+    if len(snapshots) > 3:  # ids of one lake ascend
+        return f"; {len(snapshots)} snapshots, {snapshots[0]} to {snapshots[-1]}, stay"
+    return f"; snapshots {', '.join(map(str, snapshots[:-1]))} and {snapshots[-1]} stay"
 
 
 def _warn(transaction: Transaction) -> None:

@@ -64,7 +64,7 @@ class Rows(Protocol):
 
     Attributes:
         parts: the files, grouped by their column types.
-        found: the columns, with guessed types and the names in the files.
+        columns: those of the files, with guessed types and the names in the files.
         form: the text format of values.
         counts: a readable count of rows and lines; "" if nothing was counted.
         said: other facts for the user.
@@ -73,7 +73,7 @@ class Rows(Protocol):
     @property
     def parts(self) -> Sequence[Part]: ...
     @property
-    def found(self) -> list[UploadedColumn]: ...
+    def columns(self) -> list[UploadedColumn]: ...
     @property
     def form(self) -> Form: ...
     @property
@@ -99,28 +99,30 @@ def chosen(
         UsageError: a type is requested for an existing table.
     """
     taken: set[str] = set()
-    found = [replace(column, name=clean_name(column.name, taken, words)) if clean else column for column in rows.found]
+    columns = [
+        replace(column, name=clean_name(column.name, taken, words)) if clean else column for column in rows.columns
+    ]
     if target is not None:
         if types:
             raise UsageError(f"{target.name} has its types; a type can be given for new tables.")
-        return [_in_table(column, target) for column in found]
+        return [_in_table(column, target) for column in columns]
     for asked, kind in types.items():
         folded = asked.casefold()
         at = next(
-            (at for at, one in enumerate(found) if folded in (rows.found[at].name.casefold(), one.name.casefold())),
+            (at for at, one in enumerate(columns) if folded in (rows.columns[at].name.casefold(), one.name.casefold())),
             None,
         )
         if at is None:
-            raise BindError(f'The files have no column "{asked}".{did_you_mean(asked, [one.name for one in found])}')
-        known = type_or_none(kind)
-        if known is None:
+            raise BindError(f'The files have no column "{asked}".{did_you_mean(asked, [one.name for one in columns])}')
+        data_type = type_or_none(kind)
+        if data_type is None:
             hint = did_you_mean(kind, [*IN_DUCKDB.values(), "TIMESTAMPTZ", "TEXT"])
             raise BindError(f'"{kind}", the type of {asked}, is no type of a lake.{hint}')
-        found[at] = replace(found[at], type=known.sql(), note=_form_note(found[at]), clash="")
-    for one in found:
+        columns[at] = replace(columns[at], type=data_type.sql(), note=_form_note(columns[at]), clash="")
+    for one in columns:
         if one.clash:
             raise SqlError(f"{one.clash}; say by --type {shlex.quote(f'{one.name}=TYPE')} which it gets.")
-    return found
+    return columns
 
 
 def _in_table(column: UploadedColumn, target: Table) -> UploadedColumn:
@@ -202,17 +204,17 @@ def _check_part(
         f"WHEN NOT {condition} THEN ['{at}', {quote_identifier(column.source)}::VARCHAR]"
         for at, (column, _, condition) in enumerate(conditions)
     )
-    place, (at, value) = rows.first_misfit(part, misfits, f"CASE {cases} END") or ("A row", ["0", ""])
+    where, (at, value) = rows.first_misfit(part, misfits, f"CASE {cases} END") or ("A row", ["0", ""])
     column, unread, _ = conditions[int(at)]
     shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
     named = f'"{shown}" in the column "{column.name}"'
     if not unread:
         other = "" if appends else f", or give {column.name} another type by --type"
-        raise SqlError(f"{place}: {column.type} would round or cut {named}. Add --round to have that{other}.")
+        raise SqlError(f"{where}: {column.type} would round or cut {named}. Add --round to have that{other}.")
     other = "mend it" if appends else "give the column the type VARCHAR"
     if part.kinds[column.source] is None and not any(character.isdigit() for character in value):
         other = f"if this means NULL, add --null {shlex.quote(value)}; else {other}"
-    raise SqlError(f"{place}: {named} is no {column.type}. {other[0].upper()}{other[1:]}.")
+    raise SqlError(f"{where}: {named} is no {column.type}. {other[0].upper()}{other[1:]}.")
 
 
 def is_plain(name: str, words: frozenset[str]) -> bool:
@@ -225,12 +227,12 @@ def clean_name(name: str, taken: set[str], words: frozenset[str]) -> str:
     letters = unicodedata.normalize("NFKC", name).lower()
     plain = re.sub(r"_+", "_", re.sub(r"\W", "_", letters)).strip("_") or "_column"
     plain = plain if is_plain(plain, words) else f"_{plain}"
-    found, number = plain, 1
-    while found in taken:
+    unused, number = plain, 1
+    while unused in taken:
         number += 1
-        found = f"{plain}_{number}"
-    taken.add(found)
-    return found
+        unused = f"{plain}_{number}"
+    taken.add(unused)
+    return unused
 
 
 def type_or_text(kind: str) -> DataType:

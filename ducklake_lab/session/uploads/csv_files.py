@@ -152,8 +152,8 @@ class CsvFiles:
         """Returns whether the first line has names: its values do not fit the later types, or all lines are text."""
         values = [value if value not in ("", *self._form.nulls) else None for value in first.first]
         own = self._families(values)
-        typed = [at for at, found in enumerate(rest) if found.filled and found.family != "VARCHAR"]
-        if not any(found.filled for found in rest):
+        typed = [at for at, column in enumerate(rest) if column.filled and column.family != "VARCHAR"]
+        if not any(column.filled for column in rest):
             return all(family == "VARCHAR" for family in own if family is not None) and any(values)
         if not typed:
             return any(value is not None for value in values)
@@ -161,8 +161,8 @@ class CsvFiles:
 
     def _families(self, values: Sequence[str | None]) -> list[str | None]:
         row = ", ".join(f"{quote_text(value)}::VARCHAR AS c{at}" for at, value in enumerate(values))
-        found = guess(self._ask, f"(SELECT {row})", self.columns, self._form)
-        return [one.family if value is not None else None for value, one in zip(values, found, strict=True)]
+        guesses = guess(self._ask, f"(SELECT {row})", self.columns, self._form)
+        return [one.family if value is not None else None for value, one in zip(values, guesses, strict=True)]
 
     def _add(self, text: Text, first: Layout) -> None:
         """Adds a file with the layout of the first one.
@@ -239,15 +239,15 @@ class CsvFiles:
         else:
             in_headers = sum(breaks_in(value)[1] for at in self._layouts for value in at.first) if self._header else 0
             blank = sum(text.blank for text in self._texts) - int(inner) - in_headers
-        found = Counts(lines, left_out, header, int(rows), int(within), blank)
-        missing = lines - (left_out + header + found.rows + found.within + blank)
+        counts = Counts(lines, left_out, header, int(rows), int(within), blank)
+        missing = lines - (left_out + header + counts.rows + counts.within + blank)
         if missing:
             name = self._texts[0].name if len(self._texts) == 1 else "the files"
             raise DataFileError(
                 f"Of {lines:,} lines of {name}, {abs(missing):,} are neither rows nor anything else that is known; "
                 "say how quotes are written by --quote and --escape."
             )
-        return found
+        return counts
 
     def first_misfit(self, misfits: str, value: str) -> tuple[str, int, list[str]] | None:
         """Returns file, line and computed texts of the first row that fulfils a condition; None without one.
@@ -315,13 +315,13 @@ def _sample(lines: Sequence[str], delimiter: str, form: Form) -> list[tuple[int,
 
 def _refuse_title(name: str, form: Form, samples: dict[str, list[tuple[int, int, list[str]]]]) -> None:
     """Refuses a file whose columns begin below a title line that no option skips."""
-    for mark, found in samples.items():
-        at = next((at for at, (_, _, values) in enumerate(found) if len(values) > 1), None)
-        if at is None or len(found) - at < 2 or len({len(values) for _, _, values in found[at:]}) > 1:
+    for mark, lines in samples.items():
+        at = next((at for at, (_, _, values) in enumerate(lines) if len(values) > 1), None)
+        if at is None or len(lines) - at < 2 or len({len(values) for _, _, values in lines[at:]}) > 1:
             continue
-        line = found[at][0] + form.skip
+        line = lines[at][0] + form.skip
         raise SqlError(
-            f'Line {line:,} of {name} has {counted(len(found[at][2]), "column")} by "{_spoken(mark)}", and the lines before it one. '
+            f'Line {line:,} of {name} has {counted(len(lines[at][2]), "column")} by "{_spoken(mark)}", and the lines before it one. '
             f"If the table begins there, add --skip {line - 1}; if each line is one value, add --delimiter none."
         )
 
@@ -353,7 +353,7 @@ def saying_lines(texts: Sequence[Text]) -> Iterator[None]:
 def unique_names(headers: Sequence[str | None]) -> list[str]:
     """Returns column names from headers by DuckDB's rules: trimmed, and numbered if empty or duplicate."""
     taken: set[str] = set()
-    found = []
+    names = []
     for at, header in enumerate(headers):
         plain = (header or "").strip() or f"column{at}"
         name, number = plain, 0
@@ -361,8 +361,8 @@ def unique_names(headers: Sequence[str | None]) -> list[str]:
             number += 1
             name = f"{plain}_{number}"
         taken.add(name.casefold())
-        found.append(name)
-    return found
+        names.append(name)
+    return names
 
 
 def _spoken(delimiter: str) -> str:

@@ -60,17 +60,17 @@ def read_sheets(paths: Sequence[str], names: Sequence[str], form: Form) -> Sheet
     blank = 0
     for number, (path, name) in enumerate(zip(paths, names, strict=True)):
         title, others, cells = _opened(path, name, form)
-        place = f"{name}, sheet {title}"
+        sheet_title = f"{name}, sheet {title}"
         titles.append(title)
-        places.append(place)
+        places.append(sheet_title)
         if others:
-            kept = ", ".join(f'"{other}"' for other in others)
+            other_sheets = ", ".join(f'"{other}"' for other in others)
             where = f" of {name}" if len(paths) > 1 else ""
-            said.append(f'sheet "{title}"{where} is taken, and not {kept} (--sheet)')
-        found = islice(cells, form.skip, None)
-        top = next((row for row in found if any(cell is not None for _, cell in row)), None)
+            said.append(f'sheet "{title}"{where} is taken, and not {other_sheets} (--sheet)')
+        rows_below = islice(cells, form.skip, None)
+        top = next((row for row in rows_below if any(cell is not None for _, cell in row)), None)
         if top is None:
-            raise UsageError(f"{place} holds no cell with a value.")
+            raise UsageError(f"{sheet_title} holds no cell with a value.")
         width = max(at for at, (_, cell) in enumerate(top) if cell is not None) + 1
         has_header = form.header is not False
         own = [None if cell is None else _text(cell) for _, cell in top[:width]] if has_header else [None] * width
@@ -79,14 +79,14 @@ def read_sheets(paths: Sequence[str], names: Sequence[str], form: Form) -> Sheet
             columns = [_Column() for _ in range(width)]
         elif width != len(columns) or (has_header and [text or "" for text in own] != headers):
             shown = ", ".join(text or "" for text in own) if has_header else counted(width, "column")
-            raise UsageError(f"{place} has not the columns of {places[0]}: {shown}.")
-        for row in _with(top, found) if not has_header else found:
+            raise UsageError(f"{sheet_title} has not the columns of {places[0]}: {shown}.")
+        for row in _with(top, rows_below) if not has_header else rows_below:
             if all(cell is None for _, cell in row):
                 blank += bool(row)
                 continue
             outside = next((at for at, cell in row[width:] if cell is not None), None)
             if outside is not None:
-                raise DataFileError(f"{place}: {outside} holds a value, but the columns end at {_column(width)}.")
+                raise DataFileError(f"{sheet_title}: {outside} holds a value, but the columns end at {_column(width)}.")
             rows.append(int(row[0][0].lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")))
             files.append(number)
             for at, column in enumerate(columns):
@@ -195,7 +195,7 @@ def _opened(path: str, name: str, form: Form) -> tuple[str, list[str], Iterator[
     return wanted, others, _rows(values[wanted], formulas[wanted], f"{name}, sheet {wanted}")
 
 
-def _rows(values: Any, formulas: Any, place: str) -> Iterator[list[_Cell]]:
+def _rows(values: Any, formulas: Any, sheet_title: str) -> Iterator[list[_Cell]]:
     """Yields the rows of a sheet; ignores the sheet sizes in the file, which some programs write wrongly.
 
     Raises:
@@ -209,7 +209,7 @@ def _rows(values: Any, formulas: Any, place: str) -> Iterator[list[_Cell]]:
             address = f"{_column(at + 1)}{number}"
             if cell.value is None and source.value is not None and source.data_type == "f":
                 raise DataFileError(
-                    f"{place}: {address} holds a formula without its value; open and save the file in Excel."
+                    f"{sheet_title}: {address} holds a formula without its value; open and save the file in Excel."
                 )
             cells.append((address, cell.value))
         yield cells

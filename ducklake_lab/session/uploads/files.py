@@ -54,8 +54,8 @@ def files_of(source: str, folder: Path) -> list[File]:
     """
     if re.match(r"https?://", source):
         return [File(shown_source(source), _downloaded(source, folder))]
-    scheme, found, _ = source.partition("://")
-    if found and scheme != "file":
+    scheme, mark, _ = source.partition("://")
+    if mark and scheme != "file":
         return [File(shown_source(url), _fetched(url, folder, number)) for number, url in enumerate(_remote(source))]
     return [File(path, path) for path in _paths_of(source.removeprefix("file://"))]
 
@@ -66,10 +66,10 @@ def _remote(source: str) -> list[str]:
         return [source]
     base = re.split(r"[*?\[]", source, maxsplit=1)[0].rpartition("/")[0]
     depth = source.count("/")
-    found = [url for url in Storage().list_files(base) if url.count("/") == depth and fnmatchcase(url, source)]
-    if not found:
+    urls = [url for url in Storage().list_files(base) if url.count("/") == depth and fnmatchcase(url, source)]
+    if not urls:
         raise UsageError(f"No file matches {shown_source(source)}.")
-    return found
+    return urls
 
 
 def _fetched(url: str, folder: Path, number: int) -> str:
@@ -90,24 +90,24 @@ def _paths_of(source: str) -> list[str]:
     """
     path = Path(source).expanduser()
     if path.is_dir():
-        found = sorted(file for file in path.rglob("*") if file.is_file() and can_upload(file.name))
-        found = [
-            file for file in found if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
+        files = sorted(file for file in path.rglob("*") if file.is_file() and can_upload(file.name))
+        files = [
+            file for file in files if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
         ]
-        if len({_READERS[_ending(file.name)] for file in found}) > 1:
-            kinds = Counter(_ending(file.name) for file in found)
+        if len({_READERS[_ending(file.name)] for file in files}) > 1:
+            kinds = Counter(_ending(file.name) for file in files)
             shown = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
             raise UsageError(f"{source} holds files of several kinds ({shown}); give a pattern such as {source}/*.csv.")
-        if not found:
+        if not files:
             raise UsageError(f"{source} holds no file that can be uploaded: {', '.join(_READERS)}.")
-        return [str(file) for file in found]
+        return [str(file) for file in files]
     if path.is_file():
         return [str(path)]
     if any(mark in source for mark in "*?["):
         anchor = Path(path.anchor) if path.is_absolute() else Path()
-        found = sorted(anchor.glob(str(path.relative_to(path.anchor) if path.is_absolute() else path)))
-        if found:
-            return [str(file) for file in found if file.is_file()]
+        files = sorted(anchor.glob(str(path.relative_to(path.anchor) if path.is_absolute() else path)))
+        if files:
+            return [str(file) for file in files if file.is_file()]
         raise UsageError(f"No file matches {source}.")
     beside = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
     raise UsageError(f"There is no file {source}.{did_you_mean(path.name, beside)}")

@@ -80,9 +80,9 @@ class Form:
         Raises:
             UsageError: an option belongs to another kind of files.
         """
-        known = {"CSV": _FIELDS - {"sheet"}, "Excel": {"nulls", "header", "skip", "sheet"}}.get(kind, set())
+        fields = {"CSV": _FIELDS - {"sheet"}, "Excel": {"nulls", "header", "skip", "sheet"}}.get(kind, set())
         default = Form()
-        wrong = [name for name in _FIELDS - known if getattr(self, name) != getattr(default, name)]
+        wrong = [name for name in _FIELDS - fields if getattr(self, name) != getattr(default, name)]
         if wrong:
             options = ", ".join(sorted(_OPTIONS[name] for name in wrong))
             kinds = "Excel" if wrong == ["sheet"] else "CSV"
@@ -103,10 +103,10 @@ def form_of(options: Mapping[str, Any]) -> Form:
     Raises:
         UsageError: an option does not exist, or its value is invalid.
     """
-    known = UploadOptions.__annotations__
-    unknown = next((name for name in options if name not in known), None)
+    names = UploadOptions.__annotations__
+    unknown = next((name for name in options if name not in names), None)
     if unknown is not None:
-        raise UsageError(f'upload() has no argument "{unknown}".{did_you_mean(unknown, known)}')
+        raise UsageError(f'upload() has no argument "{unknown}".{did_you_mean(unknown, names)}')
     given = {name: value for name, value in options.items() if value is not None}
     delimiter = given.get("delimiter")
     quote = str(given.get("quote", '"'))
@@ -133,7 +133,7 @@ def form_of(options: Mapping[str, Any]) -> Form:
         hint = did_you_mean(delimiter, ("tab", "none", "space"))
         raise UsageError(f'--delimiter is a mark such as ";", or tab, space or none, not "{delimiter}".{hint}')
     if form.dates is not None and not re.search("%[A-Za-z-]", form.dates):
-        hint = _DATES.sub(lambda found: f"%{'Y' if len(found[0]) == 4 else found[0][0].lower()}", form.dates)
+        hint = _DATES.sub(lambda letters: f"%{'Y' if len(letters[0]) == 4 else letters[0][0].lower()}", form.dates)
         hint = f" Did you mean {hint}?" if hint != form.dates else ""
         raise UsageError(f'--dates is a format such as %d.%m.%Y, not "{form.dates}".{hint}')
     if form.skip < 0:

@@ -113,18 +113,18 @@ class _Guessing:
         plain = [name for name in open_ if first[name].number and not self._form.dates]
         counted = self._kinds(self._relation, plain, only_numbers=True)
         counted |= self._kinds(self._relation, [name for name in open_ if name not in plain])
-        found: dict[str, Guess] = {}
+        guesses: dict[str, Guess] = {}
         numbers = [name for name in open_ if counted[name].filled and counted[name].number]
-        found |= self.numbers(numbers)
-        shaped = [name for name in open_ if name not in found or self._form.dates]
-        found |= self._dates(shaped, counted)
-        rest = [name for name in self._columns if name not in found]
+        guesses |= self.numbers(numbers)
+        shaped = [name for name in open_ if name not in guesses or self._form.dates]
+        guesses |= self._dates(shaped, counted)
+        rest = [name for name in self._columns if name not in guesses]
         notes = self._nearly(rest)
         result = []
         for name in self._columns:
-            known = counted.get(name) or first[name]
-            one = found.get(name) or Guess("VARCHAR", note=notes.get(name, ""))
-            result.append(Guess(one.type, one.format, one.note, filled=known.filled > 0, gaps=known.gaps))
+            shape = counted.get(name) or first[name]
+            one = guesses.get(name) or Guess("VARCHAR", note=notes.get(name, ""))
+            result.append(Guess(one.type, one.format, one.note, filled=shape.filled > 0, gaps=shape.gaps))
         return result
 
     def _each(self, relation: str, columns: Iterable[str]) -> str:
@@ -152,15 +152,15 @@ class _Guessing:
             asked += [f"list(DISTINCT {shape}) FILTER ({like_date})", f"count(*) FILTER ({like_date})"]
         rows = self._ask(f"SELECT i, {', '.join(asked)} FROM {self._each(relation, columns)} GROUP BY i")
         empty = _Kinds(filled=0, rows=0, number=False, boolean=False, times=(), shapes=(), shaped=0)
-        found = dict.fromkeys(columns, empty)
+        by_column = dict.fromkeys(columns, empty)
         for at, filled, count, fits, *others in rows:
             none: tuple[Any, ...] = (False, *(False for _ in _TIMES), None, 0)
             boolean, *times, shapes, shaped = others or none
             kinds = tuple(kind for kind, is_so in zip(_TIMES, times, strict=True) if is_so)
-            found[columns[at]] = _Kinds(
+            by_column[columns[at]] = _Kinds(
                 filled, count, bool(fits), bool(boolean), kinds, tuple(sorted(shapes or ())), shaped
             )
-        return found
+        return by_column
 
     def numbers(self, columns: Sequence[str]) -> dict[str, Guess]:
         """Returns BIGINT, DOUBLE or a DECIMAL that keeps all digits; text if none does."""
@@ -197,32 +197,32 @@ class _Guessing:
 
     def _dates(self, columns: Sequence[str], kinds: Mapping[str, _Kinds]) -> dict[str, Guess]:
         """Returns the columns with booleans, times and dates, and the format if a cast cannot read it."""
-        found: dict[str, Guess] = {}
+        guesses: dict[str, Guess] = {}
         asked_for = self._form.dates
         if asked_for:
             fitting = self._fitting([(name, asked_for) for name in columns if kinds[name].filled])
             kind = "TIMESTAMP" if re.search(r"%[HIMSfcTXn]", asked_for) else "DATE"
-            found |= {name: Guess(kind, asked_for, f"{_KIND[kind]} as {asked_for}") for name, _ in fitting}
+            guesses |= {name: Guess(kind, asked_for, f"{_KIND[kind]} as {asked_for}") for name, _ in fitting}
         tried: list[tuple[str, str]] = []
         for name in columns:
-            known = kinds[name]
-            if name in found or not known.filled:
+            shape = kinds[name]
+            if name in guesses or not shape.filled:
                 continue
-            if known.boolean:
-                found[name] = Guess("BOOLEAN")
-            elif known.times and not known.number:
-                note = "dates, the year first" if asked_for and known.times[0] == "DATE" else ""
-                found[name] = Guess(known.times[0], note=note)
-            elif known.shaped == known.filled:
-                tried += [(name, form) for form in _formats(known.shapes)]
+            if shape.boolean:
+                guesses[name] = Guess("BOOLEAN")
+            elif shape.times and not shape.number:
+                note = "dates, the year first" if asked_for and shape.times[0] == "DATE" else ""
+                guesses[name] = Guess(shape.times[0], note=note)
+            elif shape.shaped == shape.filled:
+                tried += [(name, form) for form in _formats(shape.shapes)]
         fitting = self._fitting(tried)
         for name in dict.fromkeys(name for name, _ in tried):
             forms = [form for at, form in fitting if at == name]
             if forms:
                 kind = "TIMESTAMP" if ":" in forms[0] else "DATE"
                 also = f"; {forms[1]} fits, too" if len(forms) > 1 else ""
-                found[name] = Guess(kind, forms[0], f"{_KIND[kind]} as {forms[0]}{also}")
-        return found
+                guesses[name] = Guess(kind, forms[0], f"{_KIND[kind]} as {forms[0]}{also}")
+        return guesses
 
     def _fitting(self, tried: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
         """Returns the (column, format) pairs whose format fits all values."""
@@ -323,7 +323,7 @@ class _Kinds:
 
 def _formats(shapes: Sequence[str]) -> list[str]:
     """Returns the date formats that texts of some shapes may have; [] if a shape has no four-digit year."""
-    found: dict[str, None] = {}
+    formats: dict[str, None] = {}
     for shape in shapes:
         match = _SHAPE.fullmatch(shape)
         if match is None:
@@ -338,8 +338,8 @@ def _formats(shapes: Sequence[str]) -> list[str]:
             time = " %I:%M" if half else " %H:%M"
             time += ":%S" if clock.count(":") == 2 else ""
             time += " %p" if half else ""
-        found |= dict.fromkeys(day + time for day in days)
-    return list(found)
+        formats |= dict.fromkeys(day + time for day in days)
+    return list(formats)
 
 
 def _short_year(example: str) -> bool:

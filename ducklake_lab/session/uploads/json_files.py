@@ -23,23 +23,23 @@ def kept(ask: Ask, paths: Sequence[str], folder: Path, digits_kept: Callable[[Se
         folder: a folder for copies.
         digits_kept: returns whether DOUBLE holds the numbers in some texts.
     """
-    found = []
+    readable = []
     for number, path in enumerate(paths):
         objects = f"(SELECT json::VARCHAR AS j FROM read_json_objects({path}))"
         ((many,),) = ask(f"SELECT coalesce(bool_or(regexp_matches(j, {quote_text(_MANY)})), false) FROM {objects}")
         if not many:
-            found.append(path)
+            readable.append(path)
             continue
         texts = [str(text) for (text,) in ask(f"SELECT j FROM {objects}")]
         tokens = sorted({token for text in texts for token in _TOKEN.findall(text) if _may_lose(token)})
         lossy = {token for token, is_kept in zip(tokens, digits_kept(tokens), strict=True) if not is_kept}
         if not lossy:
-            found.append(path)
+            readable.append(path)
             continue
         copy = folder / f"{number}.json"
         copy.write_text("".join(_quoted(text, lossy) for text in texts), encoding="utf-8")
-        found.append(quote_text(str(copy)))
-    return found
+        readable.append(quote_text(str(copy)))
+    return readable
 
 
 def _quoted(text: str, lossy: set[str]) -> str:

@@ -35,19 +35,19 @@ class CsvRows:
             self._files = CsvFiles(ask, texts, form)
         self.counts = str(self._files.counts)
         self.said = [] if self._files.has_header else ["no header"]
-        self.found = [
+        self.columns = [
             UploadedColumn(source, header, name, None, one.type, one.format, one.note)
             for source, header, name, one in zip(
                 self._files.columns, self._files.headers, self._files.names, self._files.guesses, strict=True
             )
         ]
-        self.parts = [Part(self._files.relation, {column.source: None for column in self.found})]
-        if form.dates is not None and all(column.dates != form.dates for column in self.found):
+        self.parts = [Part(self._files.relation, {column.source: None for column in self.columns})]
+        if form.dates is not None and all(column.dates != form.dates for column in self.columns):
             self.said.append(f"no column holds only dates as {form.dates}")
 
     def first_misfit(self, _part: Part, misfits: str, value: str) -> tuple[str, list[str]] | None:
-        found = self._files.first_misfit(misfits, value)
-        return None if found is None else (f"Line {found[1]:,} of {found[0]}", found[2])
+        misfit = self._files.first_misfit(misfits, value)
+        return None if misfit is None else (f"Line {misfit[1]:,} of {misfit[0]}", misfit[2])
 
 
 class ExcelRows:
@@ -65,7 +65,7 @@ class ExcelRows:
         self.table: pa.Table = self._sheet.table
         self.counts = self._sheet.counts
         self.said = list(self._sheet.said)
-        self.found: list[UploadedColumn] = []
+        self.columns: list[UploadedColumn] = []
         self.parts: list[Part] = []
 
     def guess(self, ask: Ask) -> None:
@@ -75,8 +75,8 @@ class ExcelRows:
         names = unique_names(sheet.headers)
         for at, (kind, header) in enumerate(zip(sheet.kinds, sheet.headers, strict=True)):
             one = numbers.get(f"c{at}") or Guess(_EXCEL.get(kind, "VARCHAR"), note=sheet.notes.get(at, ""))
-            self.found.append(UploadedColumn(f"c{at}", header, names[at], None, one.type, None, one.note))
-        self.parts = [Part(SHEET, {column.source: None for column in self.found})]
+            self.columns.append(UploadedColumn(f"c{at}", header, names[at], None, one.type, None, one.note))
+        self.parts = [Part(SHEET, {column.source: None for column in self.columns})]
         self.said += [] if any(header is not None for header in sheet.headers) else ["no header"]
         self._ask = ask
 
@@ -100,16 +100,16 @@ class JsonRows:
         described = self._described()
         texts = self._as_texts(described, folder)
         guesses = self._guesses({name: kind for name, kind in described.items() if texts.get(name) == "VARCHAR"})
-        self.found: list[UploadedColumn] = []
+        self.columns: list[UploadedColumn] = []
         for name, kind in described.items():
             one = guesses.get(name)
             read = texts.get(name, kind)
             if one is not None:
-                self.found.append(UploadedColumn(name, name, name, None, one.type, one.format, one.note))
+                self.columns.append(UploadedColumn(name, name, name, None, one.type, one.format, one.note))
                 continue
             note = "text within: DOUBLE would lose digits" if read != kind else ""
-            self.found.append(UploadedColumn(name, name, name, type_or_text(read), read, None, note))
-        self.parts = [Part(self._of(self._paths), {column.source: column.kind for column in self.found})]
+            self.columns.append(UploadedColumn(name, name, name, type_or_text(read), read, None, note))
+        self.parts = [Part(self._of(self._paths), {column.source: column.kind for column in self.columns})]
         self.counts = rows_counted(ask, self.parts)
 
     def _of(self, paths: Sequence[str]) -> str:
@@ -145,19 +145,19 @@ class JsonRows:
         double = "try_cast(n AS DOUBLE)"
         kept = f"coalesce({digits_of('n')} = {digits_of(f'{double}::VARCHAR')} AND NOT isinf({double}), false)"
         rows = self._ask(f"SELECT n, {kept} FROM (SELECT unnest([{listed}]::VARCHAR[]) AS n)") if numbers else []
-        found: dict[str, bool] = dict(rows)
-        return [bool(found[number]) for number in numbers]
+        is_kept: dict[str, bool] = dict(rows)
+        return [bool(is_kept[number]) for number in numbers]
 
     def _guesses(self, texts: dict[str, str]) -> dict[str, Guess]:
         """Guesses the types of columns that are read as text: numbers stay numbers, times become times if they fit."""
         numbers = [name for name, kind in texts.items() if kind in _NUMBERS]
         times = [name for name in texts if name not in numbers]
         relation = self._of(self._paths)
-        found = guess_numbers(self._ask, relation, numbers)
-        found |= {name: Guess("DOUBLE") for name in numbers if name not in found}
+        guesses = guess_numbers(self._ask, relation, numbers)
+        guesses |= {name: Guess("DOUBLE") for name in numbers if name not in guesses}
         if times:
-            found |= dict(zip(times, guess(self._ask, relation, times, Form()), strict=True))
-        return found
+            guesses |= dict(zip(times, guess(self._ask, relation, times, Form()), strict=True))
+        return guesses
 
     def first_misfit(self, _part: Part, misfits: str, value: str) -> tuple[str, list[str]] | None:
         return misfit_in(self._ask, self._of, self._paths, self._names, misfits, value)

@@ -53,7 +53,7 @@ class ParquetRows:
         order = dict.fromkeys(name.casefold() for types in described for name in types)
         self.parts = [Part(_read([file.path for file in group]), {}) for group in self._groups]
         kinds: list[dict[str, DataType | None]] = [{} for _ in self._groups]
-        self.found = [self._column(names[folded], described, kinds) for folded in order]
+        self.columns = [self._column(names[folded], described, kinds) for folded in order]
         self.parts = [Part(part.relation, own) for part, own in zip(self.parts, kinds, strict=True)]
         self.counts = rows_counted(ask, self.parts)
 
@@ -76,38 +76,38 @@ class ParquetRows:
                 kinds[at][name] = type_or_text(kind)
         lacking = [file for group, kind in zip(self._groups, own, strict=True) if kind is None for file in group]
         there = [at for at, kind in enumerate(own) if kind is not None]
-        found, clash, empty = self._common(name, [(at, str(own[at])) for at in there])
+        shared, clash, empty = self._common(name, [(at, str(own[at])) for at in there])
         for at in empty:
             del kinds[at][name]
         there = [at for at in there if at not in empty]
         note = [f"NULL in {self._shown(lacking)} without it"] if lacking else []
         if len({own[at] for at in there}) > 1 and not clash:
-            for kind in dict.fromkeys(own[at] for at in there if own[at] != found):
+            for kind in dict.fromkeys(own[at] for at in there if own[at] != shared):
                 files = [file for at in there if own[at] == kind for file in self._groups[at]]
                 shown = str(kind) if len(str(kind)) <= _SHOWN else "other fields"
                 note.append(f"{shown} in {self._shown(files)}")
-        return UploadedColumn(name, name, name, type_or_text(found), found, None, "; ".join(note), clash)
+        return UploadedColumn(name, name, name, type_or_text(shared), shared, None, "; ".join(note), clash)
 
     def _common(self, name: str, own: Sequence[tuple[int, str]]) -> tuple[str, str, set[int]]:
         """Returns the common SQL type, the reason why there is none, and the groups of files without values."""
-        first, found = own[0][0], own[0][1]
+        first, shared = own[0][0], own[0][1]
         empty: set[int] = set()
         for at, kind in own[1:]:
-            if kind == found:
+            if kind == shared:
                 continue
-            both = common(type_or_text(found), type_or_text(kind))
+            both = common(type_or_text(shared), type_or_text(kind))
             if both is not None:
-                found = both.sql()
+                shared = both.sql()
             elif self._is_empty(name, at):
                 # pandas writes a column without values with the null type
                 empty.add(at)
             elif all(self._is_empty(name, before) for before, _ in own if before < at):
                 empty |= {before for before, _ in own if before < at}
-                first, found = at, kind
+                first, shared = at, kind
             else:
                 one, other = (self._groups[number][0].name for number in (first, at))
-                return found, f'The column "{name}" is {found} in {one} and {kind} in {other}', empty
-        return found, "", empty
+                return shared, f'The column "{name}" is {shared} in {one} and {kind} in {other}', empty
+        return shared, "", empty
 
     def _is_empty(self, name: str, at: int) -> bool:
         return not self._ask(
@@ -170,8 +170,8 @@ def _common_nested(a: DataType, b: DataType) -> DataType | None:
             for name, kind in a.children
         ]
         children += [(name, kind) for name, kind in b.children if name.casefold() not in own]
-    known = tuple((name, kind) for name, kind in children if kind is not None)
-    return DataType(a.name, known) if len(known) == len(children) else None
+    typed = tuple((name, kind) for name, kind in children if kind is not None)
+    return DataType(a.name, typed) if len(typed) == len(children) else None
 
 
 def _alike(files: Sequence[File], *, exact: bool) -> list[list[File]]:

@@ -62,11 +62,11 @@ def text_of(name: str, path: str, form: Form, folder: Path, number: int) -> Text
         UsageError: the encoding does not exist, or no lines are left.
     """
     copied = form.encoding is not None and codecs.lookup(_encoding(form.encoding)).name != "utf-8"
-    place = path
+    target = path
     survey = _Survey()
     if copied:
-        place = str(folder / f"{number}.csv")
-        with open(place, "w", encoding="utf-8", newline="") as file:
+        target = str(folder / f"{number}.csv")
+        with open(target, "w", encoding="utf-8", newline="") as file:
             for part in _decoded(name, path, form.encoding or "utf-8"):
                 survey.add(part)
                 file.write(part)
@@ -76,14 +76,14 @@ def text_of(name: str, path: str, form: Form, folder: Path, number: int) -> Text
     survey.finish()
     blank = survey.blank
     if form.skip:
-        left_out = list(islice(lines_of(place), form.skip))
+        left_out = list(islice(lines_of(target), form.skip))
         if len(left_out) < form.skip or form.skip == survey.lines:
             raise UsageError(f"{name} has {survey.lines:,} lines; --skip {form.skip} leaves nothing of it.")
         blank -= sum(not line.strip("\r\n") for line in left_out)
         if form.quote and any(form.quote in line for line in left_out):
             # DuckDB would search for the end of a quoted value beyond the skipped lines
-            place = _without(place, left_out, folder / f"{number}-without.csv")
-    return Text(name, place, survey.lines, blank, frozenset(survey.ends))
+            target = _without(target, left_out, folder / f"{number}-without.csv")
+    return Text(name, target, survey.lines, blank, frozenset(survey.ends))
 
 
 def lines_of(path: str) -> Iterator[str]:
@@ -124,7 +124,7 @@ class _Survey:
             return
         if "\r" in part:
             both, single = part.count("\r\n"), part.count("\r")
-            self.ends |= {end for end, found in (("\r\n", both), ("\r", single - both)) if found}
+            self.ends |= {end for end, occurrences in (("\r\n", both), ("\r", single - both)) if occurrences}
             if part.count("\n") > both:
                 self.ends.add("\n")
             part = part.replace("\r\n", "\n").replace("\r", "\n")
@@ -209,9 +209,9 @@ def _encoding(name: str) -> str:
         UsageError: the encoding does not exist.
     """
     try:
-        found = codecs.lookup(name)
-        if isinstance(found.incrementaldecoder().decode(b""), str):
-            return found.name
+        codec = codecs.lookup(name)
+        if isinstance(codec.incrementaldecoder().decode(b""), str):
+            return codec.name
     except (LookupError, TypeError, ValueError):
         pass  # unknown, or not a text encoding
     raise UsageError(
@@ -248,8 +248,8 @@ class _Record:
     def take(self) -> list[str]:
         if self._parts is not None:
             self._values.append("".join(self._parts))
-        found, self._values, self._parts = self._values, [], None
-        return found
+        values, self._values, self._parts = self._values, [], None
+        return values
 
     def add(self, line: str) -> bool:
         """Adds a line; returns whether the record ends with it."""
@@ -285,20 +285,20 @@ class _Record:
         assert self._parts is not None
         while True:
             places = (line.find(mark, at) for mark in {self._quote, self._escape} if mark)
-            found = min((place for place in places if place >= 0), default=-1)
-            if found < 0:
+            stop = min((place for place in places if place >= 0), default=-1)
+            if stop < 0:
                 self._parts.append(line[at:])
                 return -1
-            self._parts.append(line[at:found])
-            after = line[found + 1 : found + 2]
-            if line[found] == self._escape and after in {self._quote, self._escape} - {""}:
+            self._parts.append(line[at:stop])
+            after = line[stop + 1 : stop + 2]
+            if line[stop] == self._escape and after in {self._quote, self._escape} - {""}:
                 self._parts.append(after)
-                at = found + 2
-            elif line[found] == self._quote:
-                return found + 1
+                at = stop + 2
+            elif line[stop] == self._quote:
+                return stop + 1
             else:
-                self._parts.append(line[found])
-                at = found + 1
+                self._parts.append(line[stop])
+                at = stop + 1
 
 
 def line_of_row(path: str, delimiter: str, form: Form, row: int, *, skip: int, one_column: bool) -> int:
@@ -309,22 +309,22 @@ def line_of_row(path: str, delimiter: str, form: Form, row: int, *, skip: int, o
         skip: number of lines before the first row, with the header.
         one_column: whether empty lines are rows.
     """
-    found = (
+    starts = (
         first for first, values in records(islice(lines_of(path), skip, None), delimiter, form) if one_column or values
     )
-    return skip + next(islice(found, row - 1, None), 0)
+    return skip + next(islice(starts, row - 1, None), 0)
 
 
 def start_of(path: str, skip: int) -> list[str]:
     """Returns the first lines of a file after the skipped ones: 1,000 lines or about 1 MB."""
-    found: list[str] = []
+    lines: list[str] = []
     size = 0
     for line in islice(lines_of(path), skip, skip + _STARTS):
-        found.append(line)
+        lines.append(line)
         size += len(line)
         if size > _CHUNK:
             break
-    return found
+    return lines
 
 
 def breaks_in(value: str) -> tuple[int, int]:

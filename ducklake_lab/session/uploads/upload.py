@@ -94,8 +94,8 @@ def upload(
         raise UsageError(f'"{mode}" is not a way to upload; use create, append or replace.')
     form = form_of(options)
     types: Mapping[str, str] = options.get("types") or {}
-    kept = TemporaryDirectory(prefix="ducklake-lab-")
-    files = files_of(source, Path(kept.name))
+    copies = TemporaryDirectory(prefix="ducklake-lab-")
+    files = files_of(source, Path(copies.name))
     reader = reader_of(source, files)
 
     def keywords() -> frozenset[str]:
@@ -107,13 +107,13 @@ def upload(
 
     words = keywords()
     named = files[0].name if len(files) == 1 else source
-    place = lakes.parse(table or quote_identifier(clean_name(stem(named), set(), words)))
-    target = place.find()
-    name = place.name
+    entry = lakes.parse(table or quote_identifier(clean_name(stem(named), set(), words)))
+    target = entry.find()
+    name = entry.name
     if target is not None and mode == "create":
         raise EntryExistsError(f"The table {name} exists; append to it (--append), or replace it (--replace).")
     if target is None and mode == "append":
-        names = [known for _, known in place.state.tables.names.values()]
+        names = [other for _, other in entry.state.tables.names.values()]
         raise BindError(f"There is no table {name} to append to.{did_you_mean(name, names)}")
     sheets: dict[str, Any] = {}
 
@@ -126,14 +126,14 @@ def upload(
 
     rows: Rows
     if reader == "read_csv":
-        rows = CsvRows(ask, files, form, Path(kept.name))
+        rows = CsvRows(ask, files, form, Path(copies.name))
     elif reader is None:
         excel = ExcelRows(files, form)
         sheets[SHEET] = excel.table
         excel.guess(ask)
         rows = excel
     elif reader == "read_json":
-        rows = JsonRows(ask, files, form, Path(kept.name))
+        rows = JsonRows(ask, files, form, Path(copies.name))
     else:
         rows = ParquetRows(ask, files, form, exact=not options.get("round"))
     is_clean = bool(options.get("clean_names"))
@@ -141,13 +141,13 @@ def upload(
     columns = chosen(rows, into, types, clean=is_clean, words=words)
     given = [
         one
-        for one, guessed in zip(columns, rows.found, strict=True)
+        for one, guessed in zip(columns, rows.columns, strict=True)
         if into is not None or one.type != guessed.type or len(rows.parts) > 1
     ]
     check(ask, rows, given, exact=not options.get("round"), appends=into is not None)
     sql = query(rows, columns)
     return Upload(
-        quoted_path(place.lake.alias, place.schema, place.name),
+        quoted_path(entry.lake.alias, entry.schema, entry.name),
         name,
         shown_source(source),
         sql,
@@ -156,18 +156,18 @@ def upload(
         execute,
         _rows(columns, ask(f"{sql} LIMIT {_EXAMPLES}")),
         _note(files, columns, into, rows, words, clean_names=is_clean),
-        kept,
+        copies,
     )
 
 
 def _rows(columns: Sequence[UploadedColumn], examples: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    found = []
+    rows = []
     for at, column in enumerate(columns):
         value = next((_example(row[at]) for row in examples if row[at] is not None), None)
         shown = value if value is None or len(value) <= _EXAMPLE_CHARACTERS else f"{value[:_EXAMPLE_CHARACTERS]}…"
         header = f"column {at + 1}" if column.header is None else column.header
-        found.append((header, column.name, column.type, shown, column.note))
-    return found
+        rows.append((header, column.name, column.type, shown, column.note))
+    return rows
 
 
 def _example(value: object) -> str:

@@ -44,9 +44,9 @@ def check(spark: SparkSession) -> None:
     Raises:
         SparkError: they cannot run them.
     """
-    found = fault(spark)
-    if found is not None:
-        raise SparkError(found)
+    reason = fault(spark)
+    if reason is not None:
+        raise SparkError(reason)
 
 
 def fault(spark: SparkSession) -> str | None:
@@ -109,13 +109,13 @@ def _probe(names: str) -> str:
     import json
     import sys
 
-    found = {}
+    packages = {}
     for name in names.split():
         try:
-            found[name] = [importlib.import_module(name).__version__, None]
+            packages[name] = [importlib.import_module(name).__version__, None]
         except (ImportError, AttributeError, OSError) as error:
-            found[name] = [None, type(error).__name__ + ": " + str(error)]
-    return json.dumps({"python": sys.executable, "packages": found})
+            packages[name] = [None, type(error).__name__ + ": " + str(error)]
+    return json.dumps({"python": sys.executable, "packages": packages})
 
 
 def _lack(answer: Mapping[str, Any]) -> str | None:

@@ -33,5 +33,5 @@ def run_tasks(spark: SparkSession, function: Callable[[Item], Found], items: Seq
 
     pieces = pa.table({"n": pa.array(range(len(items)), pa.int64()), "data": [pickle.dumps(item) for item in items]})
     frame = spark.createDataFrame(pieces).repartitionByRange(max(len(items), 1), "n")
-    found = frame.mapInArrow(work, "n bigint, data binary").toArrow().sort_by("n")
-    return [pickle.loads(data) for data in found.column("data").to_pylist()]
+    answer = frame.mapInArrow(work, "n bigint, data binary").toArrow().sort_by("n")
+    return [pickle.loads(data) for data in answer.column("data").to_pylist()]

@@ -36,25 +36,25 @@ class LiveListing:
         """Returns the live tables of a lake with their definitions, each after those that it reads."""
         with lake.connect() as connection:
             tags = attachments.table_tags(connection, state.snapshot.snapshot_id, attachments.LIVE)
-        found = []
+        live_tables = []
         for (table_id, key), text in tags.items():
             if key == attachments.LIVE and table_id in state.tables:
                 table = state.tables[table_id]
-                found.append((table, read_definition(text, state.qualified_name(table))))
-        return in_order(found)
+                live_tables.append((table, read_definition(text, state.qualified_name(table))))
+        return in_order(live_tables)
 
     def explain(self, name: op.TableName | None) -> Result:
         """Returns a row per source of a live table: how a refresh would read it. Reads no rows, and changes nothing."""
         if name is not None:
             entry = self._sources.names.entry(name)
-            found = [(entry.lake, entry.state, entry.table())]
+            tables = [(entry.lake, entry.state, entry.table())]
         else:
             lake = self._lakes.get()
             state = self._lakes.state(lake)
-            found = [(lake, state, table) for table, _ in self.definitions(lake, state)]
+            tables = [(lake, state, table) for table, _ in self.definitions(lake, state)]
         rows: list[tuple[object, ...]] = []
         info = RunInfo()
-        for lake, state, table in found:
+        for lake, state, table in tables:
             definition, begun = self._look.definition(lake, state, table)
             look = self._look.look(lake, state, table, definition, begun)
             info.note(lake.title, state.snapshot.snapshot_id)
@@ -101,11 +101,11 @@ class LiveListing:
         rows: list[tuple[object, ...]] = []
         for table, definition in self.definitions(lake, state):
             with lake.connect() as connection:
-                found = attachments.tag_of(connection, state.snapshot.snapshot_id, table.table_id, attachments.LIVE)
+                tag = attachments.tag_of(connection, state.snapshot.snapshot_id, table.table_id, attachments.LIVE)
                 behind = self._behind(lake, state, definition)
             sources = ", ".join(sorted(definition.sources.values()))
             query = definition.sql.replace("{DUCKLAKE_CATALOG}.", "")
-            refreshed = found[1] if found is not None else None
+            refreshed = tag[1] if tag is not None else None
             rows.append((state.qualified_name(table), definition.snapshot, refreshed, behind, sources, query))
         shapes = [
             ("table", "varchar"), ("snapshot", "int64"), ("refreshed", "int64"), ("behind", "int64"),

@@ -74,10 +74,10 @@ class LiveLook:
             UsageError: the table is no live table.
         """
         with lake.connect() as connection:
-            found = attachments.tag_of(connection, state.snapshot.snapshot_id, table.table_id, attachments.LIVE)
-        if found is None:
+            tag = attachments.tag_of(connection, state.snapshot.snapshot_id, table.table_id, attachments.LIVE)
+        if tag is None:
             raise UsageError(f"{state.qualified_name(table)} is no live table; CREATE LIVE TABLE makes one.")
-        return read_definition(found[0], state.qualified_name(table)), found[1]
+        return read_definition(tag[0], state.qualified_name(table)), tag[1]
 
     def planned(self, lake: Lake, definition: Definition) -> tuple[op.Query, QueryPlan]:
         """Returns the query of a definition and its plan; names are looked up where the caller stands."""
@@ -221,12 +221,12 @@ class LiveLook:
                 return replace(look, adds="sums", reason=f"counts and sums of changed rows are added by {shown}")
             if self._is_signed(lake, state, table, look):
                 return replace(look, adds="rows", reason="rows are added and taken away as in its sources")
-            found = self.queries(lake, state, table, look, dict.fromkeys(changes, "changes"))
+            queries = self.queries(lake, state, table, look, dict.fromkeys(changes, "changes"))
         except NotProven as reason:
             return Look("full", f"its query has {reason}", plan, now, tables)
         except (BindError, UnsupportedFeatureError) as error:
             return Look("full", f"its query is not analysed: {error}", plan, now, tables)
-        columns = ", ".join(table.columns[place].name for place in found.keys)
+        columns = ", ".join(table.columns[place].name for place in queries.keys)
         return replace(look, reason=f"rows are replaced by {columns}")
 
     def queries(
@@ -278,7 +278,7 @@ class LiveLook:
         """Returns the query of `sums`; None if it is not exact."""
         assert look.bound is not None
         try:
-            found = self.sums(lake, state, table, look, dict.fromkeys(look.changes, "changes"))
+            sums = self.sums(lake, state, table, look, dict.fromkeys(look.changes, "changes"))
         except NotProven:
             return None
         tables = {s.view: s.rows.table.table_id for s in look.bound.sources if isinstance(s.rows, LakeTable)}
@@ -286,10 +286,10 @@ class LiveLook:
             then = lake.state(connection, lake.snapshot(connection, look.stands_at))
         is_strict = all(
             self._has_no_null(lake, at, at.tables[tables[view]], name)
-            for view, name in found.strict
+            for view, name in sums.strict
             for at in (then, state)
         )
-        return found if is_strict else None
+        return sums if is_strict else None
 
     def _has_no_null(self, lake: Lake, state: CatalogState, table: Table, name: str) -> bool:
         """Returns whether the catalog rules out that a column has NULL."""

@@ -115,20 +115,20 @@ class LiveStaging:
         self, transaction: Transaction, entry: NamedEntry, table: Table, look: Look, changed: Mapping[str, str]
     ) -> int | str:
         queries = self._look.queries(entry.lake, transaction.state, table, look, changed)
-        found = self._few(queries.affected)
-        if isinstance(found, str) or found.num_rows == 0:
-            return found if isinstance(found, str) else 0
-        keys = self._keys(found, [table.columns[place].name for place in queries.keys])
+        affected = self._affected(queries.affected, [table.columns[place].name for place in queries.keys])
+        if isinstance(affected, int | str):
+            return affected
+        keys, _ = affected
         return self._replaced(transaction, entry, table, self._query(queries.rows(keys.view, keys.nullable)), keys)
 
     def _add_sums(
         self, transaction: Transaction, entry: NamedEntry, table: Table, look: Look, changed: Mapping[str, str]
     ) -> int | str:
         sums = self._look.sums(entry.lake, transaction.state, table, look, changed)
-        found = self._few(sums.query)
-        if isinstance(found, str) or found.num_rows == 0:
-            return found if isinstance(found, str) else 0
-        keys = self._keys(found, [table.columns[place].name for place in sums.keys])
+        affected = self._affected(sums.query, [table.columns[place].name for place in sums.keys])
+        if isinstance(affected, int | str):
+            return affected
+        keys, _ = affected
         path, names = self._path(entry.lake, transaction.state, table), _quoted_names(table)
         text, below = merged(sums, path, names, types_of(table), keys.view)
         if self._query(below).fetchall() != [(0,)]:
@@ -139,11 +139,11 @@ class LiveStaging:
         self, transaction: Transaction, entry: NamedEntry, table: Table, look: Look, changed: Mapping[str, str]
     ) -> int | str:
         signed = self._look.signed(entry.lake, transaction.state, table, look, changed)
-        found = self._few(signed.query)
-        if isinstance(found, str) or found.num_rows == 0:
-            return found if isinstance(found, str) else 0
-        keys, names = self._keys(found, [column.name for column in table.columns]), _quoted_names(table)
-        least, most = (int(pc.call_function(name, [found.column("n")]).as_py()) for name in ("min", "max"))
+        affected = self._affected(signed.query, [column.name for column in table.columns])
+        if isinstance(affected, int | str):
+            return affected
+        (keys, rows), names = affected, _quoted_names(table)
+        least, most = (int(pc.call_function(name, [rows.column("n")]).as_py()) for name in ("min", "max"))
         if least > 0:
             return self._dml.append(table, self._query(added_rows(names, keys.view, self._numbers(most))).rows())
         path = self._path(entry.lake, transaction.state, table)
@@ -158,11 +158,6 @@ class LiveStaging:
         numbers = pa.table({"i": pa.array(range(1, most + 1), pa.int64())})
         return quote_identifier(self._register(InMemory(numbers), "numbers"))
 
-    def _keys(self, found: pa.Table, columns: Sequence[str]) -> Keys:
-        """Returns keys of rows to replace: the first columns of some rows."""
-        nullable = [found.column(i).null_count > 0 for i in range(len(columns))]
-        return Keys(columns, quote_identifier(self._register(InMemory(found), "keys")), nullable)
-
     def _replaced(self, transaction: Transaction, entry: NamedEntry, table: Table, rows: Result, keys: Keys) -> int:
         path = self._path(entry.lake, transaction.state, table)
         return replace_rows(self._dml, self._sources, transaction, table, path, rows.rows(), keys)
@@ -170,13 +165,20 @@ class LiveStaging:
     def _query(self, text: str) -> Result:
         return self._sources.query(parse_query(text))
 
-    def _few(self, text: str) -> pa.Table | str:
-        """Returns the rows of a query with a row per key, or the reason why they are not fetched."""
+    def _affected(self, text: str, columns: Sequence[str]) -> tuple[Keys, pa.Table] | int | str:
+        """Returns the rows of a query with a row per key, as keys of rows to replace: its first columns.
+
+        It returns 0 where there are none, and the reason why too many are not fetched.
+        """
         result, most = self._query(text), self._engine.placing.limits.source_rows
-        if result.in_process:
-            return result.carried()
-        keys = result.head(most + 1)
-        return keys if keys.num_rows <= most else f"changes affect more than {most:,} keys"
+        is_here = result.in_process
+        rows = result.carried() if is_here else result.head(most + 1)
+        if not is_here and rows.num_rows > most:
+            return f"changes affect more than {most:,} keys"
+        if not rows.num_rows:
+            return 0
+        nullable = [rows.column(i).null_count > 0 for i in range(len(columns))]
+        return Keys(columns, quote_identifier(self._register(InMemory(rows), "keys")), nullable), rows
 
     @staticmethod
     def _path(lake: Lake, state: CatalogState, table: Table) -> str:
