@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -101,13 +101,13 @@ class Need:
 
 
 def pieces_of(needs: Iterable[Need]) -> list[Piece]:
-    """Return the pieces of tables: first those that save the most files for the bytes they read."""
-    found = [piece for need in needs for piece in (*flushes(need), *rewrites(need), *merges(need))]
+    """Return the pieces of tables: first those that save the most files and rows for the bytes they read."""
+    found = [piece for need in needs for piece in (*flushes(need), *compactions(need))]
     return sorted(found, key=lambda piece: (_worth(piece), -piece.read_bytes), reverse=True)
 
 
 def _worth(piece: Piece) -> float:
-    saved = piece.rows / 1000 if piece.step != "merge" else len(piece.files) - piece.files_after
+    saved = piece.rows / 1000 + len(piece.files) - piece.files_after
     return saved / (piece.read_bytes + 1_000_000)
 
 
@@ -122,39 +122,38 @@ def worn(need: Need) -> list[FileShape]:
     return [file for file in need.files() if file.deleted and file.deleted >= need.policy.deleted * max(file.rows, 1)]
 
 
-def rewrites(need: Need) -> Iterator[Piece]:
-    """Yield rewrites of files with many deleted rows; those of one partition become one, with small files that join them."""
-    groups = [[*{file.file_id: file for file in (*alike, *joining)}.values()] for alike, joining in _rewritten(need)]
-    for packed in _packed(filter(None, groups), need.policy.piece_bytes):
+def compactions(need: Need) -> Iterator[Piece]:
+    """Yield rewrites and merges; files of one partition become one.
+
+    Files with many deleted rows are rewritten, with small ones that join them or each other. Other small files are merged.
+    """
+    many, small = _alike(worn(need)), _alike(_small(need))
+    rewritten, joined = [], set[int]()
+    for key in {**many, **small}:
+        joining = _joining(small.get(key, []), need)
+        joined.update(file.file_id for file in joining)
+        if group := [*{file.file_id: file for file in (*many.get(key, []), *joining)}.values()]:
+            rewritten.append(group)
+    for packed in _packed(rewritten, need.policy.piece_bytes):
         files = tuple(file for group in packed for file in group)
         yield Piece("rewrite", need.table, need.name, files, len(packed), sum(file.deleted for file in files))
-
-
-def merges(need: Need) -> Iterator[Piece]:
-    """Yield merges of small files that no rewrite takes."""
-    rewritten = {file.file_id for _, joining in _rewritten(need) for file in joining}
-    for packed in _packed(mergeable(need, rewritten), need.policy.piece_bytes):
+    left = [[file for file in alike if file.file_id not in joined] for alike in small.values()]
+    for packed in _packed(_mergeable(left, need), need.policy.piece_bytes):
         yield Piece("merge", need.table, need.name, tuple(file for group in packed for file in group), len(packed))
 
 
-def mergeable(need: Need, but: Container[int] = ()) -> list[list[FileShape]]:
-    """Return small files without deleted rows that may become one: of one partition, each group up to the target size.
+def mergeable(need: Need) -> list[list[FileShape]]:
+    """Return small files without deleted rows that may become one: of one partition, each group up to the target size."""
+    return _mergeable(_alike(_small(need)).values(), need)
 
-    Args:
-        but: ids of files to leave out.
-    """
-    small = [file for file in _small(need) if not file.deleted and file.file_id not in but]
-    return [group for alike in _alike(small).values() for group in _up_to(alike, need.target) if len(group) > 1]
+
+def _mergeable(small: Iterable[list[FileShape]], need: Need) -> list[list[FileShape]]:
+    whole = ([file for file in alike if not file.deleted] for alike in small)
+    return [group for alike in whole for group in _up_to(alike, need.target) if len(group) > 1]
 
 
 def _small(need: Need) -> list[FileShape]:
     return [file for file in need.files() if file.bytes < need.target * need.policy.small]
-
-
-def _rewritten(need: Need) -> list[tuple[list[FileShape], list[FileShape]]]:
-    """Return the files of each partition that are rewritten: those with many deleted rows, and the small ones that join them."""
-    many, small = _alike(worn(need)), _alike(_small(need))
-    return [(many.get(key, []), _joining(small.get(key, []), need)) for key in {**many, **small}]
 
 
 def _joining(small: Sequence[FileShape], need: Need) -> list[FileShape]:
