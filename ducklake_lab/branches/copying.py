@@ -6,8 +6,10 @@ no row begins after it, and what ended later has not ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -42,62 +44,103 @@ _PARENTS: Mapping[str, tuple[str, str]] = {
 _LEFT_OUT = frozenset(("ducklake_metadata", "ducklake_files_scheduled_for_deletion"))
 
 
-def check_copyable(connection: sa.Connection, snapshot_id: int, newest: int) -> None:
-    """Check that the data files of a snapshot hold no rows of later ones.
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The metadata of a lake up to one of its snapshots, as the connection to a branch's catalog reads it.
+
+    Attributes:
+        connection: a connection to the lake's catalog.
+        target: the connection that reads it, to an empty catalog of the same database.
+        prefix: SQL before the names of the lake's metadata tables.
+    """
+
+    lake: Lake
+    connection: sa.Connection
+    target: sa.Connection
+    snapshot: Snapshot
+    prefix: str
+
+    def rows(self, table: sa.Table, columns: Sequence[str], condition: str = "1 = 1") -> Sequence[Any]:
+        """Return rows as the driver gives them: a catalog may have a hundred thousand."""
+        listed = ", ".join(map(quote_identifier, columns))
+        where = f"{_condition(table, self.snapshot)} AND {condition}"
+        result = run_text(
+            self.target, f"SELECT {listed} FROM {self.prefix}{quote_identifier(table.name)} WHERE {where}"
+        )
+        assert result.cursor is not None
+        rows = result.cursor.fetchall()
+        result.close()
+        return rows
+
+
+def define_metadata(source: Source) -> list[tuple[str, bool]]:
+    """Creates the metadata tables of the copy; returns (name, whether it holds rows) of those of inlined rows and deletions.
+
+    This comes before all that is read, as MySQL commits with each.
+    """
+    inlined = list(_inlined(source.lake, source.connection, source.snapshot))
+    define_tables(source.target, source.lake.version)
+    for name, _ in inlined:
+        _define_inlined(source.lake.database, source.connection, source.target, source.prefix, name)
+    return inlined
+
+
+def is_of_newest(source: Source) -> bool:
+    """Return whether the snapshot is the lake's newest; if not, check that no data file holds rows of later ones.
 
     Raises:
         UnsupportedFeatureError: one does, as after a flush or a merge of files.
     """
-    if snapshot_id == newest:
-        return
-    f = t.data_file
-    later = sa.and_(f.c.begin_snapshot <= snapshot_id, f.c.partial_max > snapshot_id)
-    first = connection.scalar(sa.select(sa.func.max(f.c.partial_max)).where(later))
-    if first is not None:
+    snapshot_id = source.snapshot.snapshot_id
+    query = f"SELECT max(snapshot_id) FROM {source.prefix}ducklake_snapshot"
+    if run_text(source.target, query).scalar_one() == snapshot_id:
+        return True
+    later = source.rows(t.data_file, ("partial_max",), f"partial_max > {snapshot_id:d}")
+    if later:
         raise UnsupportedFeatureError(
             f"A branch at snapshot {snapshot_id} is not supported, as a file holds rows of it and of later snapshots; "
-            f"branch at snapshot {first} or a later one."
+            f"branch at snapshot {max(later)[0]} or a later one."
         )
+    return False
 
 
-def copy_metadata(
-    source: Lake,
-    connection: sa.Connection,
-    target: sa.Connection,
-    snapshot: Snapshot,
-) -> None:
-    """Copies all but options, in one transaction that reads nothing of the target; the caller commits it.
+def copy_metadata(source: Source, inlined: Sequence[tuple[str, bool]]) -> None:
+    """Copies all but options, in the transaction of the target; the caller commits it.
 
     Args:
-        connection: a connection to the source's catalog.
-        target: a connection to an empty catalog of the same database.
+        inlined: from `define_metadata`.
     """
-    with _reading(source.database, connection, target) as prefix:
-        version = source.version
-        inlined = list(_inlined(source, connection, snapshot))
-        define_tables(target, version)
-        for name, _ in inlined:
-            _define_inlined(source.database, connection, target, prefix, name)
-        for table in versions.tables(version).sorted_tables:
-            if table.name not in _LEFT_OUT and table.name not in _PARENTS and table.name != t.name_mapping.name:
-                _copy(target, prefix, table.name, _values(table, snapshot), _condition(table, snapshot))
-        for name, (parent, key) in _PARENTS.items():
-            if name in versions.tables(version).tables:
-                table = versions.tables(version).tables[name]
-                condition = f"{key} IN (SELECT {key} FROM {parent})"
-                if name == t.inlined_data_tables.name:
-                    named = ", ".join(quote_text(of) for of, is_data in inlined if is_data)
-                    condition += f" AND table_name IN ({named or 'NULL'})"
-                _copy(target, prefix, name, _values(table, snapshot), condition)
-        mappings = "mapping_id IN (SELECT mapping_id FROM ducklake_column_mapping)"
-        _copy(target, prefix, t.name_mapping.name, _values(t.name_mapping, snapshot), mappings)
-        _, begin, end = version.inlined_columns
-        for name, is_data in inlined:
-            columns = columns_of(connection, name)
-            ends = {end: _end(quote_identifier(end), snapshot)} if is_data else {}
-            begins = begin if is_data else "begin_snapshot"
-            values = {column: ends.get(column, quote_identifier(column)) for column in columns}
-            _copy(target, prefix, name, values, f"{quote_identifier(begins)} <= {snapshot.snapshot_id:d}")
+    lake, connection, target, snapshot = source.lake, source.connection, source.target, source.snapshot
+    prefix, version = source.prefix, lake.version
+    for table in versions.tables(version).sorted_tables:
+        if table.name not in _LEFT_OUT and table.name not in _PARENTS and table.name != t.name_mapping.name:
+            _copy(target, prefix, table.name, _values(table, snapshot), _condition(table, snapshot))
+    for name, (parent, key) in _PARENTS.items():
+        if name in versions.tables(version).tables:
+            table = versions.tables(version).tables[name]
+            condition = f"{key} IN (SELECT {key} FROM {parent})"
+            if name == t.inlined_data_tables.name:
+                named = ", ".join(quote_text(of) for of, is_data in inlined if is_data)
+                condition += f" AND table_name IN ({named or 'NULL'})"
+            _copy(target, prefix, name, _values(table, snapshot), condition)
+    mappings = "mapping_id IN (SELECT mapping_id FROM ducklake_column_mapping)"
+    _copy(target, prefix, t.name_mapping.name, _values(t.name_mapping, snapshot), mappings)
+    _, begin, end = version.inlined_columns
+    for name, is_data in inlined:
+        columns = columns_of(connection, name)
+        ends = {end: _end(quote_identifier(end), snapshot)} if is_data else {}
+        begins = begin if is_data else "begin_snapshot"
+        values = {column: ends.get(column, quote_identifier(column)) for column in columns}
+        _copy(target, prefix, name, values, f"{quote_identifier(begins)} <= {snapshot.snapshot_id:d}")
+
+
+def count_ids_anew(writes: Writes, snapshot: Snapshot) -> None:
+    """Set the next file id of a copy's newest snapshot after all ids in use: later commits may have written files that it has."""
+    ids = (t.data_file.c.data_file_id, t.delete_file.c.delete_file_id, t.column_mapping.c.mapping_id)
+    last = max(writes.connection.scalar(sa.select(sa.func.max(column))) or 0 for column in ids)
+    s = t.snapshot
+    raised = s.update().where(s.c.snapshot_id == snapshot.snapshot_id, s.c.next_file_id <= last)
+    writes.write_to_earlier(raised.values(next_file_id=last + 1))
 
 
 def count_rows_anew(writes: Writes) -> None:
@@ -120,28 +163,28 @@ def count_rows_anew(writes: Writes) -> None:
 
 
 @contextmanager
-def _reading(database: CatalogDatabase, connection: sa.Connection, target: sa.Connection) -> Iterator[str]:
-    """Makes the source readable on the target's connection, and yields SQL that goes before its tables."""
-    location = database.location
-    match database.backend:
+def reading(lake: Lake, connection: sa.Connection, target: sa.Connection, snapshot: Snapshot) -> Iterator[Source]:
+    """Makes the metadata of a lake readable on a connection to another catalog of the same database in the block."""
+    location = lake.database.location
+    match lake.database.backend:
         case "duckdb":
             place = connection.exec_driver_sql("SELECT current_database(), current_schema()").one()
-            yield ".".join(map(quote_identifier, place)) + "."
+            yield Source(lake, connection, target, snapshot, ".".join(map(quote_identifier, place)) + ".")
         case "sqlite":
             driver = target.connection.driver_connection
             assert driver is not None and location.path is not None
             target.rollback()
             driver.execute("ATTACH ? AS ducklake_source", (str(location.path),))
             target.begin()
-            yield "ducklake_source."
+            yield Source(lake, connection, target, snapshot, "ducklake_source.")
             target.commit()
             driver.execute("DETACH ducklake_source")
             target.begin()
         case "mysql":
-            yield quote_identifier(location.url.database or "") + "."
+            yield Source(lake, connection, target, snapshot, quote_identifier(location.url.database or "") + ".")
         case _:
             schema = connection.exec_driver_sql("SELECT current_schema()").scalar_one()
-            yield quote_identifier(schema) + "."
+            yield Source(lake, connection, target, snapshot, quote_identifier(schema) + ".")
 
 
 def _inlined(source: Lake, connection: sa.Connection, snapshot: Snapshot) -> Iterator[tuple[str, bool]]:

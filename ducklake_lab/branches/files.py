@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import sqlalchemy as sa
 
+from ducklake_lab.branches.copying import Source
 from ducklake_lab.catalog import paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.lake import Lake
@@ -31,33 +33,50 @@ class Folders:
 Taken = dict[tuple[str, str], dict[str, str]]
 
 
-def files_to_take(writes: Writes, folders: Mapping[int, Folders], target_path: str, own: Container[int]) -> Taken:
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Statements that write relative paths into a branch's catalog, in place of absolute ones of the lake's."""
+
+    statements: list[sa.Update] = field(default_factory=list)
+
+    def name(self, table: sa.Table, key: sa.Column[Any], number: int, path: str) -> None:
+        self.statements.append(table.update().where(key == number).values(path=path, path_is_relative=True))
+
+    def write(self, writes: Writes) -> None:
+        """Hold the statements, as changes of the branch's catalog."""
+        for statement in self.statements:
+            writes.write_to_earlier(statement)
+
+
+def files_to_take(source: Source, folders: Mapping[int, Folders], target_path: str, named: Named) -> Taken:
     """Return all files that a branch's catalog names, by their folders in the lake and below the branch's data path.
 
-    Paths in the catalog stay as they are if they are relative; absolute ones become relative.
+    Paths in the catalog stay as they are if they are relative; absolute ones become relative. Delete files that have later
+    deletions are left out, as `trim_deletions` writes them anew.
 
     Args:
-        writes: hold changes of the branch's catalog, whose paths still are those of the lake.
         folders: of the tables, from `take_over_folders`.
         target_path: the branch's data path.
-        own: ids of delete files that the branch has already.
+        named: takes the paths that become relative.
 
     Raises:
         CatalogError: a path leads out of the data path.
         UnsupportedFeatureError: a file is in another store.
     """
-    found: Taken = {}
+    taken: Taken = {}
     # names of files directly in the folders of tables, which most are
     plain = {
-        table_id: found.setdefault((folder.source[:-1], folder.target[:-1]), {})
+        table_id: taken.setdefault((folder.source[:-1], folder.target[:-1]), {})
         for table_id, folder in folders.items()
         if folder.source.endswith("/") and folder.target.endswith("/")
     }
-    for table, key in ((t.data_file, t.data_file.c.data_file_id), (t.delete_file, t.delete_file.c.delete_file_id)):
-        columns = sa.select(key, table.c.table_id, table.c.path, table.c.path_is_relative)
-        for file_id, table_id, path, is_relative in _tuples(writes.connection, columns):
-            if table is t.delete_file and file_id in own:
-                continue
+    untrimmed = f"(partial_max IS NULL OR partial_max <= {source.snapshot.snapshot_id:d})"
+    for table, key, condition in (
+        (t.data_file, t.data_file.c.data_file_id, "1 = 1"),
+        (t.delete_file, t.delete_file.c.delete_file_id, untrimmed),
+    ):
+        columns = (key.name, "table_id", "path", "path_is_relative")
+        for file_id, table_id, path, is_relative in source.rows(table, columns, condition):
             if is_relative and table_id in plain and "/" not in path:
                 plain[table_id][path] = path
                 continue
@@ -65,17 +84,16 @@ def files_to_take(writes: Writes, folders: Mapping[int, Folders], target_path: s
             # several deletion vectors share one file
             name = path if is_relative else _own_name(file_id, path)
             above, _, file = (folder.target + name).rpartition("/")
-            source, _, old = paths.resolve(folder.source, path, is_relative).rpartition("/")
-            names = found.get((source, above))
+            origin, _, old = paths.resolve(folder.source, path, is_relative).rpartition("/")
+            names = taken.get((origin, above))
             if names is None:
-                names = found[source, above] = {}
+                names = taken[origin, above] = {}
             names[file] = old
             if not is_relative:
-                named = table.update().where(key == file_id)
-                writes.write_to_earlier(named.values(path=name, path_is_relative=True))
-    found = {places: names for places, names in found.items() if names}
-    _check_places(found, target_path)
-    return found
+                named.name(table, key, file_id, name)
+    taken = {places: names for places, names in taken.items() if names}
+    _check_places(taken, target_path)
+    return taken
 
 
 def name_files(writes: Writes, folders: Mapping[int, Folders], own: Collection[int]) -> None:
@@ -170,37 +188,34 @@ def _own_name(file_id: int, path: str) -> str:
     return "/".join((f"file_{file_id}", *kept, name))
 
 
-def take_over_folders(writes: Writes, source_path: str, target_path: str) -> dict[int, Folders]:
-    """Makes absolute paths of schemas and tables relative in the catalog, and returns the folders of each table.
+def take_over_folders(source: Source, target_path: str, named: Named) -> dict[int, Folders]:
+    """Return the folders of each table; absolute paths of schemas and tables become relative in the branch's catalog.
 
     Args:
-        writes: hold changes of the branch's catalog.
-        source_path: the lake's data path.
         target_path: the branch's data path.
+        named: takes the paths that become relative.
 
     Raises:
         CatalogError: a path leads out of the data path.
     """
-    s, tab, target = t.schema, t.table, writes.connection
+    s, tab = t.schema, t.table
     schemas: dict[int, Folders] = {}
-    for schema_id, path, is_relative in target.execute(sa.select(s.c.schema_id, s.c.path, s.c.path_is_relative)).all():
+    for schema_id, path, is_relative in source.rows(s, ("schema_id", "path", "path_is_relative")):
         own = path if is_relative else f"schema_{schema_id}/"
         schemas[schema_id] = Folders(
-            paths.resolve(source_path, path, is_relative), _below(target_path + own, target_path)
+            paths.resolve(source.lake.data_path, path, is_relative), _below(target_path + own, target_path)
         )
         if not is_relative:
-            found = s.update().where(s.c.schema_id == schema_id)
-            writes.write_to_earlier(found.values(path=own, path_is_relative=True))
+            named.name(s, s.c.schema_id, schema_id, own)
     tables: dict[int, Folders] = {}
-    rows = sa.select(tab.c.table_id, tab.c.schema_id, tab.c.path, tab.c.path_is_relative).order_by(tab.c.begin_snapshot)
-    for table_id, schema_id, path, is_relative in target.execute(rows).all():
+    columns = ("begin_snapshot", "table_id", "schema_id", "path", "path_is_relative")
+    for _, table_id, schema_id, path, is_relative in sorted(source.rows(tab, columns), key=itemgetter(0)):
         above = schemas[schema_id]
         own = path if is_relative else f"table_{table_id}/"
         target_folder = _below(above.target + own, target_path)
         tables[table_id] = Folders(paths.resolve(above.source, path, is_relative), target_folder)
         if not is_relative:
-            found = tab.update().where(tab.c.table_id == table_id)
-            writes.write_to_earlier(found.values(path=own, path_is_relative=True))
+            named.name(tab, tab.c.table_id, table_id, own)
     return tables
 
 

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from ducklake_lab.branches import copying
 from ducklake_lab.branches.catalogs import make_place, remove_catalog
 from ducklake_lab.branches.files import (
+    Named,
     check_still_named,
     files_to_take,
     name_files,
@@ -34,7 +35,6 @@ from ducklake_lab.catalog.locks import lock_for_commit
 from ducklake_lab.catalog.opening import open_lake
 from ducklake_lab.catalog.options import read_options
 from ducklake_lab.catalog.snapshot_tags import PREFIX as TAG
-from ducklake_lab.catalog.snapshots import read_snapshot
 from ducklake_lab.catalog.uri import CatalogLocation
 from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.errors import DataFileError, EntryExistsError, UnsupportedFeatureError
@@ -112,7 +112,7 @@ def make_branch(lake: Lake, name: str, at: int | datetime | str | None = None, *
 
     Raises:
         EntryExistsError: there is such a branch.
-        UnsupportedFeatureError: see `check_copyable`.
+        UnsupportedFeatureError: see `is_of_newest`.
         DataFileError: a file of the lake is not there.
         TransactionConflictError: snapshots with shared files expired meanwhile; no branch is made.
     """
@@ -128,12 +128,10 @@ def make_branch(lake: Lake, name: str, at: int | datetime | str | None = None, *
             )
         with lake.connect() as connection:
             snapshot = lake.snapshot(connection, at)
-            newest = read_snapshot(connection).snapshot_id
-            copying.check_copyable(connection, snapshot.snapshot_id, newest)
         parent = root.own.name if root.own is not None else None
         is_shared = not copy and not is_local(root.lake.data_path)
         branch = Branch(name, snapshot.snapshot_id, parent, datetime.now(UTC), copy, is_shared)
-        fill_place(root.lake, lake, branch, snapshot, is_newest=snapshot.snapshot_id == newest)
+        fill_place(root.lake, lake, branch, snapshot)
         # if this fails, it may have landed all the same; an unlisted branch is replaced by the next one of its name
         registry.expect_unlisted(registering, branch.name)
         registry.write_branch(registering, branch)
@@ -242,31 +240,33 @@ def remove_place(root: Lake, name: str, generation: int) -> None:
     _storage.delete_folder(folder)
 
 
-def fill_place(root: Lake, lake: Lake, branch: Branch, snapshot: Snapshot, *, is_newest: bool) -> None:
+def fill_place(root: Lake, lake: Lake, branch: Branch, snapshot: Snapshot) -> None:
     """Makes the catalog and the files of a branch that is not listed, in place of what was not finished there.
 
     The caller holds the lock of `root` with another connection.
 
     Args:
         lake: the lake, or the branch, that it begins on.
+
+    Raises:
+        UnsupportedFeatureError: see `is_of_newest`.
     """
     location = catalog_of(root.location, branch.name, branch.generation)
     data_path = files_of(root.data_path, branch.name, branch.generation)
     remove_place(root, branch.name, branch.generation)
     try:
-        _fill(lake, location, branch, snapshot, data_path, is_newest=is_newest)
+        _fill(lake, location, branch, snapshot, data_path)
     except BaseException:
         with suppress(DataFileError):  # what a store keeps is removed by the next attempt
             remove_place(root, branch.name, branch.generation)
         raise
 
 
-def _fill(
-    lake: Lake, location: CatalogLocation, branch: Branch, snapshot: Snapshot, data_path: str, *, is_newest: bool
-) -> None:
+def _fill(lake: Lake, location: CatalogLocation, branch: Branch, snapshot: Snapshot, data_path: str) -> None:
     database = CatalogDatabase(location)
     try:
-        # files get their names while the database commits; nothing lists the branch before both are done
+        taking: Future[None] | None = None
+        # files get their names while metadata is copied; nothing lists the branch before both are done
         with ThreadPoolExecutor(1) as pool, lake.connect() as connection:
             make_place(connection, location)
             with database.connect(create=True) as target:
@@ -274,22 +274,27 @@ def _fill(
                 if database.backend == "postgresql":
                     # all tables as of one moment, whoever commits meanwhile
                     target.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-                copying.copy_metadata(lake, connection, target, snapshot)
+                named = Named()
+                with copying.reading(lake, connection, target, snapshot) as source:
+                    inlined = copying.define_metadata(source)
+                    is_newest = copying.is_of_newest(source)
+                    folders = take_over_folders(source, data_path, named)
+                    if not branch.is_shared:
+                        files = files_to_take(source, folders, data_path, named)
+                        taking = pool.submit(take_over_files, files, copy=branch.is_copied)
+                    copying.copy_metadata(source, inlined)
                 target.commit()
                 target.begin()
                 writes = Writes(target)
-                folders = take_over_folders(writes, lake.data_path, data_path)
+                named.write(writes)
                 trimmed: Collection[int] = ()
                 if not is_newest:
+                    copying.count_ids_anew(writes, snapshot)
                     copying.count_rows_anew(writes)
                     targets = {table_id: folder.target for table_id, folder in folders.items()}
                     trimmed = trim_deletions(lake, connection, writes, snapshot, targets, is_shared=branch.is_shared)
-                taking: Future[None] | None = None
                 if branch.is_shared:
                     name_files(writes, folders, trimmed)
-                else:
-                    files = files_to_take(writes, folders, data_path, trimmed)
-                    taking = pool.submit(take_over_files, files, copy=branch.is_copied)
                 _copy_options(connection, writes, snapshot, data_path)
                 registry.write_own(writes, branch)
                 writes.flush()

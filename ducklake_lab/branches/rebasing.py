@@ -65,7 +65,7 @@ def _begin(root: Root, lake: Lake, branch: Branch) -> Branch:
             listed, snapshot_id=snapshot.snapshot_id, created=now, generation=generation, other=listed.generation
         )
         registry.write_branch(connection, replace(listed, other=generation))
-        fill_place(root.lake, lake, made, snapshot, is_newest=True)
+        fill_place(root.lake, lake, made, snapshot)
         connection.commit()
     check_shared(root.lake, lake, made)
     return made

@@ -11,6 +11,7 @@ import duckdb
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.branches import making
 from ducklake_lab.catalog.uri import parse_uri
 from tests.interop import everything
 from tests.interop.comparing import attach, by_row_id, detach, metadata, our_history
@@ -167,3 +168,37 @@ def test_maintenance_of_one_side_leaves_the_other_whole(
     session.switch(None)
     session.drop_branch("fix")
     assert session.sql("SELECT count(*), count(DISTINCT rowid) FROM t WHERE i >= 500").fetchall() == [(40, 40)]
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM t WHERE i % 3 = 0", "CALL ducklake_merge_adjacent_files('lake')"])
+def test_the_reference_commits_while_a_branch_is_made(
+    statement: str,
+    new_catalog: Callable[..., str],
+    tmp_path: Path,
+    reference: duckdb.DuckDBPyConnection,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    rows = "SELECT rowid, i FROM t WHERE i >= 0 ORDER BY ALL"
+    make, uri = making.make_place, new_catalog("postgres")
+
+    def beside(*places: Any) -> None:
+        attach(reference, uri)
+        reference.execute(statement)
+        detach(reference)
+        make(*places)
+
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        session.sql("CALL lake.set_option('data_inlining_row_limit', '0'); CREATE TABLE t (i INTEGER)")
+        session.sql("INSERT INTO t FROM range(1000); INSERT INTO t FROM range(1000, 2000)")
+        if statement.startswith("DELETE"):
+            session.sql("DELETE FROM t WHERE i % 7 = 0")
+        before = session.sql(rows).fetchall()
+        with monkeypatch.context() as patch:
+            patch.setattr(making, "make_place", beside)
+            session.branch("fix")
+        session.switch("fix")
+        assert session.sql(rows).fetchall() == before
+        session.sql("INSERT INTO t VALUES (-1)")
+        assert session.sql(rows).fetchall() == before
+        assert session.sql("SELECT count(*) FROM t").fetchall() == [(len(before) + 1,)]
+        assert not session.doctor().is_ill

@@ -44,6 +44,34 @@ def of_branch(uri: str, name: str) -> str:
     return f"{uri} #{name}" if uri.startswith(("ducklake:postgres", "ducklake:mysql")) else f"{uri}#{name}"
 
 
+@pytest.mark.parametrize(
+    "later",
+    [
+        "CALL lake.merge_adjacent_files()",
+        "CALL lake.rewrite_data_files('f', delete_threshold => 0)",
+        "DELETE FROM f WHERE i % 3 = 0",
+        "CALL lake.flush_inlined_data()",
+        "CALL ducklake_add_data_files('lake', 'f', '{file}')",
+    ],
+)
+def test_a_branch_at_an_earlier_snapshot_gives_no_id_again(session: dl.Session, tmp_path: Path, later: str) -> None:
+    session.sql("CALL lake.set_option('data_inlining_row_limit', '0'); CREATE TABLE f (i BIGINT)")
+    session.sql("INSERT INTO f FROM range(8); INSERT INTO f FROM range(10, 18)")
+    if "merge" not in later:
+        session.sql("DELETE FROM f WHERE i % 7 = 1")
+    file = f"{tmp_path}/data/added.parquet"
+    session.sql(f"COPY (SELECT i FROM range(50, 55) r(i)) TO '{file}'")
+    before, (rows,) = session.current_snapshot().snapshot_id, session.sql("SELECT count(*) FROM f").fetchall()
+    session.sql(later.format(file=file))
+    session.branch("old", at=before)
+    session.switch("old")
+    assert session.sql("SELECT count(*) FROM f").fetchall() == [rows]
+    session.sql("INSERT INTO f FROM range(100, 104); DELETE FROM f WHERE i = 103")
+    session.sql("CREATE TABLE other AS SELECT 1 AS i")
+    assert session.sql("SELECT count(*) FROM f").fetchall() == [(rows[0] + 3,)]
+    assert not session.doctor().is_ill
+
+
 def test_changes_stay_on_the_branch(session: dl.Session, uri: str) -> None:
     made = session.branch("fix")
     assert (made.name, made.snapshot_id, made.parent) == ("fix", 3, None)
