@@ -147,9 +147,11 @@ def test_a_merge_takes_over_what_the_branch_changed(reference: duckdb.DuckDBPyCo
                     changes("early", 500).map(lambda found: [s for s in found if "early" not in s]), label="before"
                 ),
             )
-            session.branch("side")
-            base = rows_of(session)
+            base, began = rows_of(session), session.current_snapshot().snapshot_id
             first_new = next_row_id(session)
+            is_late = data.draw(st.booleans(), label="branched after the lake went on")
+            if not is_late:
+                session.branch("side")
             for again in range(2):
                 theirs_before = base
                 ours_statements = data.draw(changes("ours", 10_000 + 5000 * again), label="ours")
@@ -157,6 +159,12 @@ def test_a_merge_takes_over_what_the_branch_changed(reference: duckdb.DuckDBPyCo
                 if again:  # columns of a branch that was merged are refused
                     theirs_statements = [s for s in theirs_statements if "theirs" not in s]
                 run(session, ours_statements)
+                if is_late and not again:
+                    try:
+                        session.branch("side", at=began)
+                    except dl.UnsupportedFeatureError as refused:
+                        assert "holds rows of it and of later snapshots" in str(refused)
+                        return
                 session.switch("side")
                 run(session, theirs_statements)
                 base = rows_of(session)
