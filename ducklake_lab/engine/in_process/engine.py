@@ -62,7 +62,8 @@ def evaluate(sql: str, tables: Mapping[str, pa.Table], time_zone: str = "UTC") -
         ConstraintError: a value does not fit a type.
         SqlError: DuckDB refuses the query for another reason.
     """
-    cursor = _sealed(time_zone).cursor()
+    # GLOBAL, because each cursor has its own settings
+    cursor = of_thread(("rows", time_zone), [("GLOBAL TimeZone", time_zone)]).cursor()
     shown = Shown(cursor)
     try:
         return fetch(cursor, shown.show(sql, tables))
@@ -224,12 +225,6 @@ def _changes_rows(sql: str) -> bool:
         return False
     statements = duckdb.extract_statements(sql)
     return len(statements) == 1 and statements[0].type in _CHANGES
-
-
-def _sealed(time_zone: str) -> duckdb.DuckDBPyConnection:
-    """Returns this thread's connection for a time zone; it has no outside access."""
-    # GLOBAL, because each cursor has its own settings
-    return of_thread(("rows", time_zone), [("GLOBAL TimeZone", time_zone)])
 
 
 def plain(table: pa.Table) -> pa.Table:

@@ -142,7 +142,7 @@ class RowsView:
             if rows.num_columns > len(self.columns):
                 self._row_ids = rows.column(len(self.columns))
                 rows = rows.select(range(len(self.columns)))
-            self._held = _by_place(rows), is_partial
+            self._held = rows.rename_columns([f"c{at}" for at in range(rows.num_columns)]), is_partial
             self._first = None
         return self._held
 
@@ -386,10 +386,6 @@ class RowsView:
 
     def __repr__(self) -> str:
         return f"<View of {self.title}: {hide(self.sql)}>"
-
-
-def _by_place(rows: pa.Table) -> pa.Table:
-    return rows.rename_columns([f"c{at}" for at in range(rows.num_columns)])
 
 
 def _has_text(value: str, part: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from itertools import islice
+from itertools import chain, islice
 from pathlib import PurePath
 from typing import Any
 
@@ -80,7 +80,7 @@ def read_sheets(paths: Sequence[str], names: Sequence[str], form: Form) -> Sheet
         elif width != len(columns) or (has_header and [text or "" for text in own] != headers):
             shown = ", ".join(text or "" for text in own) if has_header else counted(width, "column")
             raise UsageError(f"{sheet_title} has not the columns of {places[0]}: {shown}.")
-        for row in _with(top, rows_below) if not has_header else rows_below:
+        for row in rows_below if has_header else chain([top], rows_below):
             if all(cell is None for _, cell in row):
                 blank += bool(row)
                 continue
@@ -112,11 +112,6 @@ def read_sheets(paths: Sequence[str], names: Sequence[str], form: Form) -> Sheet
 
 
 _Cell = tuple[str, Any]
-
-
-def _with(first: list[_Cell], rest: Iterator[list[_Cell]]) -> Iterator[list[_Cell]]:
-    yield first
-    yield from rest
 
 
 class _Column:

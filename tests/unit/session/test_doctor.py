@@ -123,7 +123,7 @@ def test_a_repair_that_would_not_help_writes_nothing(
     from ducklake_lab.doctor import repairing
 
     damage(local, "UPDATE ducklake_table_stats SET next_row_id = 7")
-    monkeypatch.setattr(repairing, "apply", lambda context, plan: None)
+    monkeypatch.setattr(repairing, "apply", lambda context, plan, writes: None)
     before = (local.current_snapshot().snapshot_id, local.doctor().fetchall())
     assert local.repair("all", dry_run=False).repaired[0].note == "none: the repair would leave it as it is"
     assert (local.current_snapshot().snapshot_id, local.doctor().fetchall()) == before
