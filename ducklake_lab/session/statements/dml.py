@@ -190,6 +190,7 @@ class Dml:
 
     def truncate(self, place: NamedEntry, table: Table) -> int:
         """Deletes all rows without reading any; returns their number."""
+        self._lakes.reads.note(place.lake, table, None, is_target=True)
         plan = self._sources.scans.plan(place.lake, place.state, table)
         row_ids = plan.inlined.rows.column(ROW_ID).to_pylist() if plan.inlined is not None else []
         count = len(row_ids) + live_rows(plan.files)
