@@ -133,6 +133,11 @@ def _tables_with_begins(connection: sa.Connection, table_id: int) -> list[tuple[
     return list(tables.values())
 
 
+def has_rows(connection: sa.Connection, table_id: int, condition: str) -> bool:
+    """Returns whether a table has inlined rows for which a condition on the format's own columns holds."""
+    return any(_has_rows(connection, name, condition) for name, _ in inlined_tables(connection, table_id))
+
+
 def _has_rows(connection: sa.Connection, name: str, condition: str) -> bool:
     row = run_text(connection, f"SELECT 1 FROM {quote_identifier(name)} WHERE {condition} LIMIT 1").first()
     return row is not None
@@ -333,23 +338,46 @@ def read_deletes(
     connection: sa.Connection, database: CatalogDatabase, table_id: int, up_to: int
 ) -> dict[int, list[tuple[int, int]]]:
     """Inlined deletions from data files by snapshots up to and including one: file id -> [(position, snapshot id)], sorted."""
-    name = delete_table_name(table_id)
-    if not database.has_table(connection, name):
-        return {}
-    query = sa.text(
-        f"SELECT file_id, row_id, begin_snapshot FROM {quote_identifier(name)} "
-        "WHERE begin_snapshot <= :up_to ORDER BY file_id, row_id"
-    )
-    try:
-        rows = connection.execute(query, {"up_to": up_to}).all()
-    except sa.exc.DBAPIError as error:
-        if is_before_table(error):
-            return {}
-        raise
+    condition = f"begin_snapshot <= {up_to:d} ORDER BY file_id, row_id"
     deletes: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for file_id, position, begin in rows:
+    for file_id, position, begin in _deletes(
+        connection, database, table_id, "file_id, row_id, begin_snapshot", condition
+    ):
         deletes[file_id].append((position, begin))
     return dict(deletes)
+
+
+def deleted_from_since(
+    connection: sa.Connection, database: CatalogDatabase, table_id: int, since: int
+) -> frozenset[int]:
+    """The data files from which snapshots after one deleted rows, as inlined deletions."""
+    found = _deletes(connection, database, table_id, "DISTINCT file_id", f"begin_snapshot > {since:d}")
+    return frozenset(file_id for (file_id,) in found)
+
+
+def _deletes(
+    connection: sa.Connection, database: CatalogDatabase, table_id: int, columns: str, condition: str
+) -> Sequence[Sequence[Any]]:
+    """The rows of a table's inlined delete table for which a condition holds; none where there is no such table."""
+    name = delete_table_name(table_id)
+    if not database.has_table(connection, name):
+        return ()
+    try:
+        return connection.execute(sa.text(f"SELECT {columns} FROM {quote_identifier(name)} WHERE {condition}")).all()
+    except sa.exc.DBAPIError as error:
+        if is_before_table(error):
+            return ()
+        raise
+
+
+def are_live(connection: sa.Connection, table_id: int, row_ids: Collection[int]) -> bool:
+    """Returns whether inlined rows are all there, and none is deleted."""
+    key, _, end = versions.of(connection).inlined_columns
+    live: set[int] = set()
+    for name, _ in inlined_tables(connection, table_id):
+        query = sa.text(f"SELECT {key} FROM {quote_identifier(name)} WHERE {end} IS NULL")
+        live.update(row_id for (row_id,) in connection.execute(query))
+    return live.issuperset(row_ids)
 
 
 def create_data_table(

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ducklake_lab.engine.in_process.engine import evaluate
+from ducklake_lab.files.partitions import Values, partition_keys
+from ducklake_lab.model.entries import Table
 from ducklake_lab.model.moments import Moment, MomentKind
-from ducklake_lab.model.predicates import And, ColumnPath, Comparison, InList, Or, Predicate
+from ducklake_lab.model.predicates import And, ColumnPath, Comparison, InList, NullTest, Or, Predicate
+from ducklake_lab.model.transforms import Identity
 from ducklake_lab.model.types import INTEGERS, DataType
 
 #: Most values of a key that a predicate lists; above it, intervals of values are used.
 MAX_VALUES = 1000
 #: Most intervals, and the share of all values from which on a gap between two of them is left out.
 _INTERVALS, _WIDE = 16, 1 / 64
+#: Types whose partition keys are texts that DuckDB casts back.
+_WITH_ONE_TEXT = frozenset(("varchar", "date", "boolean", *INTEGERS))
 _BOUNDED = frozenset(("varchar", "date", "timestamp", "boolean"))
 
 
@@ -65,3 +73,23 @@ def values(column: pa.ChunkedArray) -> list[object]:
         return plain
     numbers = column.cast(pa.int32() if kind == "date" else pa.int64()).to_pylist()
     return [Moment.counted(number, kind) for number in numbers]
+
+
+def of_partitions(table: Table, found: Sequence[Values]) -> Predicate | None:
+    """Returns a predicate that all rows of some partitions fulfil; None if nothing is known of them.
+
+    Only keys that are values of a column say something of it.
+
+    Args:
+        found: the texts of the keys of each partition; at least one.
+    """
+    terms: list[Predicate] = []
+    for (column, transform), texts in zip(partition_keys(table), zip(*found, strict=True), strict=True):
+        if not isinstance(transform, Identity) or column.type not in _WITH_ONE_TEXT or column not in table.columns:
+            continue
+        path = (column.name,)
+        given = pa.table({"v": pa.array([text for text in texts if text is not None], pa.string())})
+        distinct = evaluate(f"SELECT DISTINCT CAST(v AS {column.data_type.sql()}) FROM t ORDER BY 1", {"t": given})
+        listed: list[Predicate] = [of_values(path, distinct.column(0))] if given.num_rows else []
+        terms.append(Or((*listed, *([NullTest(path, is_null=True)] if None in texts else ()))))
+    return And(tuple(terms)) if terms else None

@@ -32,12 +32,14 @@ class StagedFile:
     Attributes:
         row_id_start: provisional until commit; None for a file that has row ids.
         is_final: `row_id_start` is not provisional: its rows had their ids before.
+        has_committed_ids: row ids that the file has are those of committed rows.
     """
 
     file: WrittenFile
     partition_id: int | None
     row_id_start: int | None
     is_final: bool = False
+    has_committed_ids: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,7 @@ class StagedData:
         dropped_files: committed files none of whose rows are left.
         deleted_row_ids: committed inlined rows that are deleted.
         rows_used: row ids handed out so far, provisionally counted from the table's next row id.
+        has_new_rows: rows with such ids were staged, be they still there or not.
         flushed: by local file id.
         flushed_tables: inlined data tables whose rows up to a snapshot are in `flushed`.
         flushed_deletes: the snapshot up to which inlined deletions are in `deletes` now; None where they stay.
@@ -118,6 +121,7 @@ class StagedData:
     dropped_files: set[int] = field(default_factory=set)
     deleted_row_ids: set[int] = field(default_factory=set)
     rows_used: int = 0
+    has_new_rows: bool = False
     flushed: dict[int, FlushedFile] = field(default_factory=dict)
     flushed_tables: dict[str, int] = field(default_factory=dict)
     flushed_deletes: int | None = None
@@ -125,8 +129,13 @@ class StagedData:
 
     @property
     def keeps_row_ids(self) -> bool:
-        """Returns whether anything staged carries row ids that cannot be moved at commit."""
+        """Returns whether anything staged carries row ids that its rows had before."""
         return any(file.file.has_row_ids for file in self.files.values()) or any(rows.updated for rows in self.rows)
+
+    @property
+    def is_bound_to_row_ids(self) -> bool:
+        """Returns whether a staged file may carry provisional row ids, which cannot be moved at commit."""
+        return any(file.file.has_row_ids and not file.has_committed_ids for file in self.files.values())
 
     @property
     def changes_rows(self) -> bool:

@@ -121,7 +121,7 @@ class Appender:
         """
         if not self.held:
             return None
-        with self._lakes.statement():
+        with self._lakes.statement(), self._lakes.reads.noting("change"):
             transaction = on_what_is_known(self._transactions, self._write) or self._write()
         self.appended += self.held
         self.drop()

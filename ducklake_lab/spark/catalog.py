@@ -162,6 +162,22 @@ def planned(frame: DataFrame, names: Sequence[str] | None = None) -> DataFrame:
     return rows if names is None else rows.toDF(*names)
 
 
+def reads_other_sources(frame: DataFrame) -> bool:
+    """Returns whether rows come from a source that is no catalog of a lake, and that chooses by itself when it reads."""
+    leaves = frame._jdf.queryExecution().analyzed().collectLeaves()
+    for place in range(leaves.size()):
+        leaf = leaves.apply(place)
+        kind = leaf.getClass().getSimpleName()
+        if not kind.startswith("DataSourceV2"):
+            continue
+        table = leaf.relation().table() if kind == "DataSourceV2ScanRelation" else leaf.table()
+        if table.getClass().getSimpleName() == "RowLevelOperationTable":
+            table = table.table()  # the target of UPDATE, DELETE and MERGE
+        if not table.getClass().getName().startswith("ducklakelab."):
+            return True
+    return False
+
+
 def _give_to_executors(spark: SparkSession) -> None:
     """Sends the jar to the executors of a cluster: a task may hold the plan above it, which has nodes of these classes."""
     context: Any = spark.sparkContext

@@ -125,6 +125,11 @@ def _bucket(value: SparkColumn, transform: Bucket, data_type: DataType) -> Spark
     return result
 
 
+def values_of(keys: DataFrame, table: Table) -> list[Values]:
+    """Returns the catalog's texts of partition keys; a frame has the key columns alone."""
+    return decode_keys(table, [tuple(row) for row in keys.collect()])
+
+
 def decode_keys(table: Table, keys: Sequence[Sequence[str]]) -> list[Values]:
     """Returns the catalog's texts for the key texts of some files, in DuckDB's form."""
     if table.partition is None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import random
 import time
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import attachments, inlined
-from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.cache import CachedCatalog
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.locks import lock_for_commit
@@ -27,14 +25,13 @@ from ducklake_lab.errors import (
     TransactionConflictError,
     TransactionError,
 )
-from ducklake_lab.model.changes import parse_changes
-from ducklake_lab.model.entries import LOCAL_ID_START, Snapshot
-from ducklake_lab.model.quoting import path_title, quote_identifier
+from ducklake_lab.model.entries import Snapshot
+from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.transaction import batches
-from ducklake_lab.transaction.conflicts import find_changed, find_conflict
+from ducklake_lab.transaction.checking import check_conflicts
 from ducklake_lab.transaction.expiry import delete_snapshots
 from ducklake_lab.transaction.nul_bytes import refused_text
-from ducklake_lab.transaction.own_changes import OwnChange, own_changes
+from ducklake_lab.transaction.own_changes import own_changes
 from ducklake_lab.transaction.transaction import Transaction
 from ducklake_lab.transaction.writer import CommitWriter
 
@@ -252,7 +249,7 @@ def _try(transaction: Transaction, *, queue: bool) -> Snapshot | None:
             _check_options(transaction, connection)
             changes = own_changes(transaction)
             if latest.snapshot_id != transaction.base.snapshot.snapshot_id:
-                _check_conflicts(transaction, changes, connection)
+                check_conflicts(transaction, changes, connection)
                 _check_tags(transaction, connection, latest)
             if not any(own.noted for own in changes):
                 return None
@@ -325,57 +322,6 @@ def _keep(
         lake.cache.store(replace(known, options=transaction.option_rows).after(None, snapshot, writer.facts))
     elif kept is not None and changed is not None and changed[0] == kept.content:
         lake.cache.store(kept.after(changed[1], snapshot, writer.facts))
-
-
-def _check_conflicts(transaction: Transaction, changes: Sequence[OwnChange], connection: sa.Connection) -> None:
-    """Raises TransactionConflictError where a commit since the transaction began excludes it."""
-    base = transaction.base
-    since = base.snapshot.snapshot_id
-    c = t.snapshot_changes
-    query = sa.select(c.c.snapshot_id, c.c.changes_made).where(c.c.snapshot_id > since).order_by(c.c.snapshot_id)
-    ours = [own.change for own in changes if own.excludes]
-    names = base.table_names()
-    names |= {view.view_id: base.qualified_name(view) for view in base.views.values()}
-    names |= {macro.macro_id: base.qualified_name(macro) for macro in base.macros.values()}
-    names |= {schema.schema_id: path_title(schema.name) for schema in base.schemas.values()}
-    same_files = _deleted_from_same_files(transaction, connection, since)
-    rows: Sequence[tuple[int, str]] = [(number, text) for number, text in connection.execute(query)]
-    for number, text in rows:
-        theirs = parse_changes(text)
-        changed = find_changed(transaction.needed_rows, theirs)
-        if changed is not None:
-            raise TransactionConflictError(
-                f"Transaction conflict: another transaction changed rows of {names[changed]}, which expectations have "
-                f"read, in snapshot {number}. Nothing was written; run the transaction again."
-            )
-        conflict = find_conflict(
-            ours,
-            theirs,
-            schema_ids={schema.name: schema.schema_id for schema in base.schemas.values()},
-            names=names,
-            same_files=same_files and number == rows[-1][0],
-        )
-        if conflict is not None:
-            raise TransactionConflictError(
-                f"Transaction conflict: {conflict} in snapshot {number}. Nothing was written; run the transaction again."
-            )
-
-
-def _deleted_from_same_files(transaction: Transaction, connection: sa.Connection, since: int) -> bool:
-    touched = {
-        file_id
-        for staged in transaction.data.values()
-        for file_id in (*staged.deletes, *staged.dropped_files)
-        if file_id < LOCAL_ID_START
-    }
-    if not touched:
-        return False
-    d, f = t.delete_file, t.data_file
-    query = sa.union_all(
-        sa.select(d.c.data_file_id).where(d.c.begin_snapshot > since),
-        sa.select(f.c.data_file_id).where(f.c.end_snapshot > since),
-    )
-    return any(file_id in touched for (file_id,) in connection.execute(query))
 
 
 def _first_line(error: Exception) -> str:

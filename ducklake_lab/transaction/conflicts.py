@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable
 
-from ducklake_lab.model.changes import FLUSHES, REWRITES, Change
+from ducklake_lab.model.changes import FLUSHES, OF_ROWS, REWRITES, Change
 from ducklake_lab.model.quoting import path_parts, schema_path
 
 _Kinds = dict[str, str]
@@ -84,6 +84,7 @@ def find_conflict(
     schema_ids: dict[str, int],
     names: dict[int, str],
     same_files: bool = False,
+    apart: Collection[int] = (),
 ) -> str | None:
     """Return a message about the change that excludes ours, or None.
 
@@ -93,6 +94,7 @@ def find_conflict(
         schema_ids: id of every schema, by the name it goes by.
         names: names of objects by id, for the message.
         same_files: both sides deleted from one data file.
+        apart: tables whose changes of rows are known not to exclude each other.
     """
     schemas = {schema_id: name for name, schema_id in schema_ids.items()}
     by_kind: dict[str, set[object]] = defaultdict(set)
@@ -101,7 +103,9 @@ def find_conflict(
     for change in ours:
         if isinstance(change.value, int):
             for kind, did in _BY_ID.get(change.kind, {}).items():
-                if change.value in by_kind[kind]:
+                if change.value in by_kind[kind] and not (
+                    change.value in apart and change.kind in OF_ROWS and kind in OF_ROWS
+                ):
                     what = names.get(change.value, f"with id {change.value}")
                     return f"attempting to {_VERBS[change.kind]} {what}, but another transaction has {did}"
             if change.kind == "dropped_schema" and _creates_in(by_kind, schemas.get(change.value, "")):
@@ -122,6 +126,13 @@ def find_conflict(
     if same_files:
         return "attempting to delete from a data file, but another transaction has deleted from it"
     return None
+
+
+def exclude_by_rows(ours: Change, theirs: Change) -> bool:
+    """Return whether changes of the rows of one table exclude each other, as long as no more is known of the rows."""
+    return (
+        ours.value == theirs.value and {ours.kind, theirs.kind} <= OF_ROWS and theirs.kind in _BY_ID.get(ours.kind, {})
+    )
 
 
 def find_changed(needed: Collection[int], theirs: Iterable[Change]) -> int | None:

@@ -71,7 +71,7 @@ class RowWriter:
         stats = facts.stats
         next_row_id = stats.next_row_id if stats is not None else 0
         shift = next_row_id - self._tx.row_id_base(table)
-        if shift and staged.keeps_row_ids and not self._tx.is_one_statement:
+        if shift and staged.is_bound_to_row_ids and not self._tx.is_one_statement:
             raise TransactionError(f"Row ids of {table.name} were taken by another transaction; run this one again.")
         by_column: dict[int, list[ColumnStats]] = {}
         self._write_mappings(table_id, [file.file.mapping for file in staged.files.values()])
@@ -203,8 +203,10 @@ class RowWriter:
         for batch in staged.rows:
             rows = project(batch.rows, batch.columns, table.columns)
             if shift and not (batch.updated and self._tx.is_one_statement):
-                moved = pc.add(rows.column(ROW_ID), shift)
-                rows = rows.set_column(0, ROW_ID, moved)
+                ids = rows.column(ROW_ID)
+                # lower ones belong to committed rows
+                provisional = pc.greater_equal(ids, self._tx.row_id_base(table))
+                rows = rows.set_column(0, ROW_ID, pc.if_else(provisional, pc.add(ids, shift), ids))
             parts.append(rows)
         return pa.concat_tables(parts) if parts else None
 

@@ -22,6 +22,7 @@ from ducklake_lab.model.state import CatalogState
 from ducklake_lab.storage import Storage, fault_of
 from ducklake_lab.transaction.batches import StreamBatch
 from ducklake_lab.transaction.entry_changes import EntryChanges
+from ducklake_lab.transaction.reads import FindsChanges, Reads
 
 #: Writes a delete file anew, given its folder, under another id of the snapshot that commits it.
 Restamp = Callable[[WrittenDeletes, str, int], WrittenDeletes]
@@ -46,6 +47,8 @@ class Transaction(EntryChanges):
         needed_rows: ids of committed tables whose rows its commit needs as they are here: expectations read them.
         outcomes: expectations that its rows violated without refusing the commit; see `expectations.outcomes`.
         left_out: numbers of rows that expectations left out of the commit, by table id.
+        reads: what it has read; None where that is not noted.
+        finds_changes: looks for changed rows that it has read.
     """
 
     def __init__(
@@ -75,6 +78,8 @@ class Transaction(EntryChanges):
         self.needed_rows: set[int] = set()
         self.outcomes: list[Any] = []
         self.left_out: dict[int, int] = {}
+        self.reads: Reads | None = None
+        self.finds_changes: FindsChanges | None = None
         self._checks = checks
         self._checked: tuple[CatalogState, object, object] | None = None
         self._restamp = restamp
@@ -108,7 +113,10 @@ class Transaction(EntryChanges):
         ids = [self.local_id() for _ in files]
         for local_id, file in zip(ids, files, strict=True):
             partition = table.partition.partition_id if table.partition is not None and table.partition.fields else None
-            staged.files[local_id] = StagedFile(file, partition, self._take_row_ids(table, file.record_count))
+            start = self._take_row_ids(table, file.record_count)
+            has_committed_ids = file.has_row_ids and not staged.has_new_rows
+            staged.files[local_id] = StagedFile(file, partition, start, has_committed_ids=has_committed_ids)
+        staged.has_new_rows |= not all(file.has_row_ids for file in files)
         return ids
 
     def append_rows(self, table: Table, rows: pa.Table, row_ids: pa.Array | None = None) -> None:
@@ -118,6 +126,7 @@ class Transaction(EntryChanges):
         if row_ids is None:
             start = self._take_row_ids(table, rows.num_rows)
             ids = pa.array(range(start, start + rows.num_rows), pa.int64())
+            self.staged(table).has_new_rows = True
         else:
             ids = row_ids
         staged = StagedRows(table.columns, rows.add_column(0, ROW_ID, ids), updated=row_ids is not None)

@@ -94,9 +94,9 @@ class SharedChanges:
 
     def _of_rows(self, predicates: Sequence[Predicate]) -> list[set[int]]:
         found: list[set[int]] = [set() for _ in predicates]
-        sought = [predicate if _is_compared_alike(self._table, predicate) else None for predicate in predicates]
+        sought = [predicate if is_compared_alike(self._table, predicate) else None for predicate in predicates]
         for rows in self._inlined:
-            read, names = _read_by(rows, self._table, [one for one in sought if one is not None])
+            read, names = read_by(rows, self._table, [one for one in sought if one is not None])
             read = read.append_column("snapshot", rows.column(SNAPSHOT_ID))
             conditions = [condition_sql(one, names) if one is not None else "true" for one in sought]
             listed = "".join(f", bool_or({condition})" for condition in conditions)
@@ -106,13 +106,13 @@ class SharedChanges:
         return found
 
 
-def _is_compared_alike(table: Table, predicate: Predicate) -> bool:
-    """Whether DuckDB compares inlined values of a predicate's columns as the lake does."""
+def is_compared_alike(table: Table, predicate: Predicate) -> bool:
+    """Returns whether DuckDB compares inlined values of a predicate's columns as the lake does."""
     columns = (column_at(table, path) for path in paths_of(predicate))
     return all(column is not None and column.type in COMPARED_ALIKE for column in columns)
 
 
-def _read_by(rows: pa.Table, table: Table, predicates: Sequence[Predicate]) -> tuple[pa.Table, dict[str, str]]:
+def read_by(rows: pa.Table, table: Table, predicates: Sequence[Predicate]) -> tuple[pa.Table, dict[str, str]]:
     """Returns the columns of inlined rows that predicates read, and their names there by folded names."""
     wanted = sorted({path[0].casefold() for predicate in predicates for path in paths_of(predicate)})
     tops = {column.name.casefold(): column.name for column in table.columns}
@@ -122,10 +122,10 @@ def _read_by(rows: pa.Table, table: Table, predicates: Sequence[Predicate]) -> t
 
 def _matching(scan: ScanPlan, predicate: Predicate) -> ScanPlan:
     """Returns a plan with those inlined rows for which the predicate is true."""
-    if scan.inlined is None or not _is_compared_alike(scan.table, predicate):
+    if scan.inlined is None or not is_compared_alike(scan.table, predicate):
         return scan
     rows = scan.inlined.rows
-    read, names = _read_by(rows, scan.table, [predicate])
+    read, names = read_by(rows, scan.table, [predicate])
     read = read.append_column("place", pa.array(range(rows.num_rows), pa.int64()))
     places = engine.evaluate(f"SELECT place FROM t WHERE {condition_sql(predicate, names)}", {"t": read}).column(0)
     kept = rows.take(places)

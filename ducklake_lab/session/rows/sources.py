@@ -325,6 +325,7 @@ class Sources:
         info = RunInfo()
         self.names.note_definitions(plan, info)
         loaded = {source.view: self.load(source, info) for source in plan.sources}
+        self._lakes.reads.note_unknown()
         # only named parameters: a notebook passes all its variables, and Spark would convert each to a literal
         named = parameters(text, params) if params is not None else None
         return Result(OnSpark(self.spark_frame(plan, loaded, named, as_user=True)), info=info, engine=self._engine)
@@ -360,11 +361,34 @@ class Sources:
         Args:
             fetches: DataFrames of at most that many rows are fetched.
         """
+        narrowed: dict[str, Source] = {}
+        loaded = self._load_all(plan, info, narrowed, describe=describe, purpose=purpose, fetches=fetches)
+        for source in plan.sources:
+            if isinstance(source.rows, LakeTable):
+                self._note(source.rows, narrowed.get(source.view, source))
+        return loaded
+
+    def _note(self, read: LakeTable, source: Source) -> None:
+        """Notes a read of a table for the commit of the open transaction."""
+        table = self.state(read).tables[read.table.table_id]
+        self._lakes.reads.note(read.lake, table, source.predicate, is_target=source.virtual)
+
+    def _load_all(
+        self,
+        plan: QueryPlan,
+        info: RunInfo,
+        narrowed: dict[str, Source],
+        *,
+        describe: bool,
+        purpose: Purpose,
+        fetches: int,
+    ) -> dict[str, Rows]:
+        """Loads as `load_all`, and fills in the sources that the small sides of joins have narrowed."""
         sources = [source for source in plan.sources if source.kind != "local"]
         effects: Effects = "skip" if describe else "refuse"
         self.names.note_definitions(plan, info)
         with self.names.system.one_statement():
-            loaded = {source.view: self.load(source, info, effects=effects) for source in sources}
+            loaded = {source.view: self.load(source, info, effects=effects, is_noted=False) for source in sources}
         if fetches:
             loaded = {view: rows.run_by(self._engine).fetched(fetches) for view, rows in loaded.items()}
         if not any(source.keys for source in sources) or describe:
@@ -387,17 +411,21 @@ class Sources:
             if implied_predicate is not None:
                 terms = [implied_predicate] if source.predicate is None else [source.predicate, implied_predicate]
                 info.forget(rows.plan)
-                loaded[source.view] = self.load(replace(source, predicate=And(tuple(terms))), info)
+                narrowed[source.view] = replace(source, predicate=And(tuple(terms)))
+                loaded[source.view] = self.load(narrowed[source.view], info, is_noted=False)
         return loaded
 
-    def load(self, source: Source, info: RunInfo, *, effects: Effects = "refuse") -> Rows:
+    def load(self, source: Source, info: RunInfo, *, effects: Effects = "refuse", is_noted: bool = True) -> Rows:
         """Loads a source; a table of a lake is planned, but not read.
 
         Args:
             effects: the treatment of a function with effects, see `Functions.evaluate`.
+            is_noted: note the read of a table for the commit of the open transaction.
         """
+        reads = self._lakes.reads
         if source.kind == "function":
             name = source.name
+            reads.note_unknown()
             if name.schema is None and self.names.system.is_function(name.name):
                 return InMemory(self.names.system.rows(name.name))
             if self.names.is_log(name, source.args):
@@ -413,17 +441,23 @@ class Sources:
             return plan_call(self._lakes, answer, self._engine.placing, info, virtual=source.virtual)
         match source.rows:
             case HandedInRows(rows=rows):
+                if rows.is_on_spark:
+                    reads.note_unknown()  # it may read a lake
                 return rows
-            case MetadataTable(lake=lake, name=table):
+            case MetadataTable(lake=lake, name=listed):
+                reads.note_unknown()
                 with lake.connect() as connection:
-                    return InMemory(read_metadata(lake.database, connection, table))
+                    return InMemory(read_metadata(lake.database, connection, listed))
             case SystemListing(plan=plan):
+                reads.note_unknown()
                 return InMemory(self.run(plan).arrow())
             case LakeTable() as lake_table:
                 state = self.state(lake_table)
                 scan = self.scans.of_source(lake_table.lake, state, lake_table.table.table_id, source)
                 is_fixed = self._lakes.is_fixed(lake_table.lake, lake_table.at)
-                is_uncommitted = self._lakes.reads.is_uncommitted(state)
+                is_uncommitted = reads.is_uncommitted(state)
+                if is_noted:
+                    self._note(lake_table, source)
                 read = read_of(
                     lake_table.lake, state, scan.plan.table, is_fixed=is_fixed, is_uncommitted=is_uncommitted
                 )

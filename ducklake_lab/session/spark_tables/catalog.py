@@ -63,6 +63,7 @@ def _rows(parts: Parts, request: Request) -> DataFrame:
     token = request["table"]
     if "metadata" not in token and "view" not in token:
         return reading.scan(parts, request)
+    parts.lakes.reads.note_unknown()
     frame = metadata_tables.frame(parts, token) if "metadata" in token else describing.view_rows(parts, token)
     return frame.select(*map(quote_for_spark, request["columns"]))
 

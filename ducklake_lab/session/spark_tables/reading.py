@@ -26,7 +26,7 @@ from ducklake_lab.model.predicates import (
     StartsWith,
 )
 from ducklake_lab.model.quoting import quote_for_spark, quote_identifier
-from ducklake_lab.model.staged import VIRTUAL_COLUMNS
+from ducklake_lab.model.staged import ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.session.rows.digests import digest_of
@@ -84,8 +84,10 @@ def _by_key(plan: ScanPlan, request: Request) -> Mapping[str | None, ScanPlan] |
 
 def _planned(parts: Parts, request: Request) -> ScanPlan:
     state, table = table_of(parts, request["table"])
-    predicates = [predicate for entry in request["conditions"] if (predicate := _predicate(entry, table)) is not None]
-    return parts.sources.scans.plan(parts.lake, state, table, And(tuple(predicates)) if predicates else None)
+    predicates = [condition for entry in request["conditions"] if (condition := _predicate(entry, table)) is not None]
+    predicate = And(tuple(predicates)) if predicates else None
+    parts.lakes.reads.note(parts.lake, table, predicate, is_target=ROW_ID in request["columns"])
+    return parts.sources.scans.plan(parts.lake, state, table, predicate)
 
 
 def _frames(parts: Parts, request: Request, plans: Sequence[ScanPlan]) -> list[DataFrame]:
@@ -99,6 +101,7 @@ def _frames(parts: Parts, request: Request, plans: Sequence[ScanPlan]) -> list[D
 def aggregate(parts: Parts, request: Request) -> DataFrame:
     """Returns one row with counts and extremes of a whole table, from the catalog if it knows them exactly."""
     state, table = table_of(parts, request["table"])
+    parts.lakes.reads.note(parts.lake, table, None, is_target=False)
     plan = parts.sources.scans.plan(parts.lake, state, table)
     wanted = [(entry["function"], entry.get("column")) for entry in request["aggregates"]]
     counted = [name for function, name in wanted if function == "count" and name is not None]

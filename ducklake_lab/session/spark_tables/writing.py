@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
+from ducklake_lab.engine.key_predicates import MAX_VALUES, of_partitions
 from ducklake_lab.engine.on_spark import OnSpark
 from ducklake_lab.engine.scans import Scan
 from ducklake_lab.errors import UnsupportedFeatureError
@@ -14,6 +15,7 @@ from ducklake_lab.model.entries import Table
 from ducklake_lab.model.live import check_not_live
 from ducklake_lab.model.quoting import quoted_path
 from ducklake_lab.model.staged import FILE_ID, POSITION, ROW_ID, SNAPSHOT_ID, VIRTUAL_COLUMNS
+from ducklake_lab.session.names.read_states import Use
 from ducklake_lab.session.spark_tables import entries, query_options
 from ducklake_lab.session.spark_tables.parts import Parts, Request
 from ducklake_lab.session.spark_tables.reading import table_of
@@ -47,12 +49,17 @@ def write(parts: Parts, request: Request, frames: list[DataFrame]) -> None:
 
 
 def _attempt(parts: Parts, request: Request, frames: list[DataFrame]) -> None:
-    from ducklake_lab.spark.catalog import planned
+    from ducklake_lab.spark.catalog import planned, reads_other_sources
     from ducklake_lab.spark.frames import of_session
 
     token = request["table"]
     is_own = not parts.transactions.is_writing
-    with parts.transactions.writing(parts.lake) as transaction:
+    use: Use = "change each" if request.get("command") in ("DELETE", "UPDATE") else "change"
+    # frames of an open transaction may have been made of rows that it read before
+    noting = parts.lakes.reads.noting(use) if is_own else nullcontext()
+    with noting, parts.transactions.writing(parts.lake) as transaction:
+        if any(map(reads_other_sources, frames)):
+            parts.lakes.reads.note_unknown()
         # reads of lakes are planned before anything changes
         with parts.engine.running() as spark:
             rows = [of_session(spark, planned(frame)) for frame in frames]
@@ -104,6 +111,10 @@ def _overwrite_partitions(
         with parts.engine.running() as spark:
             keys = partitions.key_names(table)
             given = partitions.with_keys(rows, table).select(*keys).distinct()
+            found = partitions.values_of(given.limit(MAX_VALUES + 1), table)
+            if found:
+                within = of_partitions(table, found) if len(found) <= MAX_VALUES else None
+                parts.lakes.reads.note(parts.lake, table, within, is_target=True)
             present = partitions.with_keys(Scan(plan, virtual=True).frame(spark), table)
             replaced = present.join(given, keys, "left_semi")
         _delete(parts, transaction, table, replaced)

@@ -190,6 +190,7 @@ class Dml:
 
     def truncate(self, entry: NamedEntry, table: Table) -> int:
         """Deletes all rows without reading any; returns their number."""
+        self._lakes.reads.note(entry.lake, table, None, is_target=True)
         plan = self._sources.scans.plan(entry.lake, entry.state, table)
         row_ids = plan.inlined.rows.column(ROW_ID).to_pylist() if plan.inlined is not None else []
         count = len(row_ids) + live_rows(plan.files)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -15,9 +16,11 @@ from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatur
 from ducklake_lab.maintenance import checkpoint
 from ducklake_lab.model.quoting import quote_identifier, quoted_path
 from ducklake_lab.session.functions import BlameCall, FeedCall, LifeCall
+from ducklake_lab.session.names.read_states import Use
 from ducklake_lab.session.names.secrets import Secrets
 from ducklake_lab.session.names.stored_definitions import portable
 from ducklake_lab.session.rows import logs
+from ducklake_lab.session.rows.concurrent_changes import may_have_changed
 from ducklake_lab.session.rows.feed import feed_result
 from ducklake_lab.session.rows.result import Result, RunInfo, nothing
 from ducklake_lab.session.rows.sources import Sources
@@ -42,6 +45,23 @@ from ducklake_lab.sql.planning.planner import without_pivots
 Attach = Callable[[op.Attach], None]
 #: Operations that one commit of a lake covers; maintenance functions commit several times.
 _CHANGES = (op.EntryStatement, op.Insert, op.InsertLiterals, op.Update, op.Delete, op.Merge, op.Truncate)
+#: Operations that note all that they read, with their use of it; others may read anything.
+_USES: Mapping[type, Use] = {
+    op.Query: "look",
+    op.Insert: "change",
+    op.InsertLiterals: "change",
+    op.Update: "change each",
+    op.Delete: "change each",
+    op.Merge: "change",
+    op.Truncate: "change each",
+    op.Use: "look",
+}
+
+
+def _use_of(operation: op.Operation) -> Use:
+    if isinstance(operation, op.Call) and operation.function.name.casefold() == "set_commit_message":
+        return "change"  # it reads no rows
+    return _USES.get(type(operation))
 
 
 class Statements:
@@ -74,6 +94,7 @@ class Statements:
         self._described = Describing(lakes, sources, database)
         self.checking = Checking(transactions, sources, engine)
         transactions.checks = self.checking.settle
+        transactions.finds_changes = may_have_changed
         self._attach = attach
         self._secrets = secrets
         self._engine = engine
@@ -92,7 +113,8 @@ class Statements:
             ):
                 return self._local.run(statement)
             case op.Query():
-                return self._sources.statement(operation)
+                with self._lakes.reads.noting("look"):
+                    return self._sources.statement(operation)
             case op.CreateView(temporary=True):
                 return self._local.create_view(statement, operation)
             case _ if isinstance(operation, op.LiveStatement):
@@ -132,6 +154,13 @@ class Statements:
     def run(self, operation: op.Operation) -> Result:
         """Runs one operation on a lake; returns its result. A change that conflicts with another commit runs again."""
         check_defaults(self._database, operation)
+        use = _use_of(operation)
+        if use is None:
+            return self._run_again(operation)
+        with self._lakes.reads.noting(use):
+            return self._run_again(operation)
+
+    def _run_again(self, operation: op.Operation) -> Result:
         if isinstance(operation, _CHANGES):
             reads = not isinstance(operation, op.InsertLiterals)
             return until_committed(self._transactions, lambda: self._run(operation), reads=reads)
@@ -240,6 +269,10 @@ class Statements:
     def append(self, name: op.TableName, rows: Rows) -> Result:
         """Appends rows of the program; matches columns by name. Runs again as `run` does."""
         # a DataFrame may read the lake
+        with nullcontext() if rows.is_on_spark else self._lakes.reads.noting("change"):
+            return self._append(name, rows)
+
+    def _append(self, name: op.TableName, rows: Rows) -> Result:
         return until_committed(self._transactions, lambda: self._rows.append(name, rows), reads=rows.is_on_spark)
 
     def create(self, name: op.TableName, rows: Rows, *, replace: bool) -> Result:

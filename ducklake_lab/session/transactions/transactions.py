@@ -25,6 +25,7 @@ from ducklake_lab.model.entries import Snapshot
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.transactions.commit_notes import CommitNotes
 from ducklake_lab.transaction.commit import commit
+from ducklake_lab.transaction.reads import FindsChanges, Reads
 from ducklake_lab.transaction.transaction import Checks, Savepoint, Transaction
 
 #: Packages between a user's line and a commit.
@@ -44,6 +45,7 @@ class Transactions:
         committed: snapshots made by the statements of the running text.
         last: the last transaction of a single statement.
         checks: checks the expectations of changed tables before a commit.
+        finds_changes: looks for rows that others changed, for a commit.
     """
 
     def __init__(self, lakes: Lakes, database: SessionDatabase) -> None:
@@ -55,6 +57,7 @@ class Transactions:
         self.committed: list[int] = []
         self.last: Transaction | None = None
         self.checks: Checks | None = None
+        self.finds_changes: FindsChanges | None = None
         self._known: dict[str, CachedCatalog] = {}
         self._aborted = False
         self._is_preview = False
@@ -83,10 +86,12 @@ class Transactions:
         if self._reads.held:
             raise TransactionError("A transaction is open already; COMMIT or ROLLBACK it first.")
         self._reads.held, self._is_preview = True, preview
+        self._reads.noted = Reads()
         self._database.begin()
         if self.immediate:
-            for lake in self.lakes:
-                self.lakes.state(lake)
+            with self._reads.noting(None):
+                for lake in self.lakes:
+                    self.lakes.state(lake)
 
     @property
     def written(self) -> str | None:
@@ -107,7 +112,7 @@ class Transactions:
             return None
         self.notes.settle(transaction)
         try:
-            snapshot = commit(transaction)
+            snapshot = self._commit(transaction)
             self._note_commit(snapshot)
         except CommitUnknownError:
             self._forget()
@@ -118,6 +123,11 @@ class Transactions:
         self._forget(commit=True)
         _warn(transaction)
         return snapshot
+
+    def _commit(self, transaction: Transaction) -> Snapshot | None:
+        # expectations check for themselves that what they read is as it was
+        with self._reads.noting(None):
+            return commit(transaction)
 
     def _note_commit(self, snapshot: Snapshot | None) -> None:
         if snapshot is not None:
@@ -133,6 +143,7 @@ class Transactions:
 
     def _forget(self, *, commit: bool = False) -> None:
         self._reads.transaction, self._reads.held, self._aborted = None, False, False
+        self._reads.noted = None
         self._reads.pins.clear()
         self._database.end(commit=commit)
 
@@ -167,11 +178,12 @@ class Transactions:
             )
         reads = self._reads
         transaction, held, pins, aborted = reads.transaction, reads.held, dict(reads.pins), self._aborted
+        noted = reads.noted
         self._forget()
         try:
             yield
         finally:
-            reads.transaction, reads.held, self._aborted = transaction, held, aborted
+            reads.transaction, reads.held, self._aborted, reads.noted = transaction, held, aborted, noted
             reads.pins.clear()
             reads.pins.update(pins)
 
@@ -244,12 +256,16 @@ class Transactions:
         pin, known = self._reads.pins.get(lake.alias), self._known.get(lake.alias)
         transaction = Transaction(lake, pin, restamped, known, is_for_looking=is_for_looking, checks=self.checks)
         transaction.author = self.notes.author()
+        transaction.finds_changes = self.finds_changes
         return transaction
 
     @contextmanager
     def _in_open(self, transaction: Transaction, *, undoes: bool) -> Iterator[Transaction]:
         """Runs a statement of the open transaction."""
         self._reads.transaction = transaction
+        transaction.reads = self._reads.noted
+        if not self._reads.is_changing:
+            self._reads.note_unknown()
         savepoint = transaction.savepoint() if undoes else None
         self.notes.say(transaction)
         try:
@@ -274,19 +290,20 @@ class Transactions:
     def _committed(self, transaction: Transaction) -> Iterator[Transaction]:
         """Runs a statement as its own transaction."""
         self._reads.transaction = self.last = transaction
+        self._reads.noted = transaction.reads = Reads(are_known=self._reads.is_changing)
         self.notes.say(transaction)
         try:
             yield transaction
             self.notes.note(transaction)
             self.notes.settle(transaction)
-            self._note_commit(commit(transaction))
+            self._note_commit(self._commit(transaction))
         except CommitUnknownError:
             raise
         except BaseException:
             transaction.rollback()
             raise
         finally:
-            self._reads.transaction = None
+            self._reads.transaction = self._reads.noted = None
             self._reads.pins.clear()
         _warn(transaction)
 

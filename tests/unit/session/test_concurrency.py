@@ -58,7 +58,7 @@ def test_new_rows_of_a_merge_follow_those_of_others(pair: Pair, monkeypatch: pyt
     ("ours", "theirs"),
     [
         ("UPDATE t SET i = 5 WHERE i = 1", "DELETE FROM t WHERE i = 1"),
-        ("DELETE FROM t WHERE i = 1", "INSERT INTO t VALUES (3)"),
+        ("DELETE FROM t WHERE i = 1", "INSERT INTO t VALUES (1)"),
         ("INSERT INTO t VALUES (3)", "DROP TABLE t"),
         ("INSERT INTO t VALUES (3)", "ALTER TABLE t ADD COLUMN j INTEGER"),
         ("CREATE TABLE u (i INTEGER)", "CREATE TABLE u (i INTEGER)"),
@@ -217,11 +217,11 @@ def test_it_runs_again_as_often_as_the_session_tries(
 ) -> None:
     one, two = pair
     one.sql(f"SET ducklake_max_retry_count = {retries}; SET ducklake_retry_wait_ms = 1")
-    interrupted(monkeypatch, lambda: two.sql("INSERT INTO t VALUES (0)"), times=5)
+    interrupted(monkeypatch, lambda: two.sql("INSERT INTO t VALUES (1)"), times=5)
     with pytest.raises(dl.TransactionConflictError) as raised:
         one.sql("DELETE FROM t WHERE i = 1")
     assert str(raised.value).endswith(f"run the transaction again.{runs}")
-    assert two.sql("SELECT count(*) FROM t WHERE i = 1").fetchall() == [(1,)]
+    assert two.sql("SELECT count(*) FROM t WHERE i = 1").fetchall() == [(1 + retries + 1,)]
     assert two.current_snapshot().snapshot_id == 2 + retries + 1
 
 
