@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from ducklake_lab.catalog.columns import read_column_lives
+from ducklake_lab.catalog.columns import column_lives
 from ducklake_lab.catalog.files import has_stats_before, read_column_stats
 from ducklake_lab.diff.compute import rows_to_read
 from ducklake_lab.engine import changes
@@ -190,7 +190,8 @@ class FormerValues:
         if not lacking:
             return cls((), (), columns, title)
         with version.lake.connect() as connection:
-            lives = read_column_lives(connection, version.table.table_id, version.state.snapshot.snapshot_id)
+            versions = version.lake.column_versions(connection, version.table.table_id)
+        lives = column_lives(versions, version.state.snapshot.snapshot_id)
         planner = _Planner(reading, version, columns, title)
         groups: defaultdict[tuple[ColumnLife, ...], list[int]] = defaultdict(list)
         fields: list[tuple[str, _Era]] = []
