@@ -127,8 +127,7 @@ def _round(
         previous: the versions that they replaced, as far as there are any.
     """
     found = engine.evaluate(
-        f"SELECT r.n, e.began AS earlier{''.join(_cell_sql(versions, place) for place in places)} FROM rows AS r "
-        "LEFT JOIN earlier AS e ON e.row_id = r.row_id",
+        _round_sql(versions, places),
         {"rows": current.append_column("n", pa.array(np.arange(current.num_rows))), "earlier": previous},
         time_zone,
     )
@@ -157,14 +156,21 @@ def _round(
     return lines, open_ones.filter(any_open)
 
 
-def _cell_sql(versions: Versions, place: int) -> str:
-    """SQL of a cell: whether it is set here, its text, and that of the value before."""
-    older = f"r.began > {versions.column_begins[place]:d}"
-    differs = differs_sql(f"r.c{place}", f"e.c{place}", versions.columns[place].data_type)
-    is_set = f"r.p{place} AND (NOT {older} OR e.row_id IS NULL OR {differs})"
+def _round_sql(versions: Versions, places: Sequence[int]) -> str:
+    """SQL over `rows` and `earlier`: of each cell, whether it is set here, its text, and that of the value before."""
+    flags, values, texts = "", "", ""
+    for place in places:
+        older = f"r.began > {versions.column_begins[place]:d}"
+        differs = differs_sql(f"r.c{place}", f"e.c{place}", versions.columns[place].data_type)
+        flags += f", r.p{place} AND (NOT {older} OR e.row_id IS NULL OR {differs}) AS s{place}, {older} AS a{place}"
+        values += f", r.c{place} AS c{place}, e.c{place} AS e{place}"
+        texts += (
+            f", s{place}, CASE WHEN s{place} THEN CAST(c{place} AS VARCHAR) END AS v{place}"
+            f", CASE WHEN s{place} AND a{place} AND earlier IS NOT NULL THEN CAST(e{place} AS VARCHAR) END AS o{place}"
+        )
     return (
-        f", {is_set} AS s{place}, CASE WHEN {is_set} THEN CAST(r.c{place} AS VARCHAR) END AS v{place}"
-        f", CASE WHEN {is_set} AND {older} AND e.row_id IS NOT NULL THEN CAST(e.c{place} AS VARCHAR) END AS o{place}"
+        f"SELECT n, earlier{texts} FROM (SELECT r.n, e.began AS earlier{flags}{values} FROM rows AS r "
+        "LEFT JOIN earlier AS e ON e.row_id = r.row_id)"
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -115,32 +114,45 @@ class Signing:
         self._ids = commits.rows.column("snapshot_id").combine_chunks()
         self._commits = commits.rows.drop_columns(["snapshot_id"]).combine_chunks()
         # a version without a predecessor began with its snapshot if the one before is there, and would have kept it
-        self._after_kept = pc.add(self._ids, 1)
-        self._of_one: dict[int | None, pa.Table] = {}
+        self._after_kept_ids = pc.add(self._ids, 1)
+        self._after_kept = frozenset(self._after_kept_ids.to_pylist())
+        self._kept: dict[int, pa.Table] = {}
+        self._last_named: tuple[pa.ChunkedArray | None, pa.ChunkedArray] = None, pa.chunked_array([], pa.string())
 
     def sign(self, lines: pa.Table) -> pa.Table:
         """Returns lines in the form of `BLAME_COLUMNS`."""
-        snapshots = lines.column("snapshot")
-        known = pc.or_(lines.column("sure"), pc.is_in(snapshots, value_set=self._after_kept))
-        if not pc.all(known).as_py():
-            unknown = snapshots.filter(pc.invert(known))
-            self.unknown += len(unknown)
-            self.last_unknown = max(pc.max(unknown).as_py(), self.last_unknown or 0)
-            snapshots = pc.if_else(known, snapshots, pa.scalar(None, pa.int64()))
-        own = [lines.column("row_id"), self._names.take(lines.column("place")), lines.column("value"), lines.column("previous")]
-        return pa.table([*own, snapshots, *self._beside(snapshots).columns], schema=_SCHEMA)
+        snapshots, names = lines.column("snapshot"), self._named(lines.column("place"))
+        extremes = pc.min_max(snapshots)
+        one = extremes["min"].as_py() if extremes["min"] == extremes["max"] else None
+        if one is not None and one in self._after_kept:
+            # mostly rows that lie together were inserted together
+            beside = self._of_one(one, len(snapshots))
+        else:
+            known = pc.or_(lines.column("sure"), pc.is_in(snapshots, value_set=self._after_kept_ids))
+            if not pc.all(known).as_py():
+                unknown = snapshots.filter(pc.invert(known))
+                self.unknown += len(unknown)
+                self.last_unknown = max(pc.max(unknown).as_py(), self.last_unknown or 0)
+                snapshots = pc.if_else(known, snapshots, pa.scalar(None, pa.int64()))
+            beside = self._commits.take(pc.index_in(snapshots, value_set=self._ids))
+        own = [lines.column("row_id"), names, lines.column("value"), lines.column("previous"), snapshots]
+        return pa.table([*own, *beside.columns], schema=_SCHEMA)
 
-    def _beside(self, snapshots: pa.ChunkedArray) -> pa.Table:
-        """Returns the commits of snapshots; NULL for NULL and for expired ones."""
-        extremes = pc.min_max(snapshots, skip_nulls=False)
-        first, last = extremes["min"].as_py(), extremes["max"].as_py()
-        if first != last or (first is None and snapshots.null_count < len(snapshots)):
-            return self._commits.take(pc.index_in(snapshots, value_set=self._ids))
-        # mostly rows that lie together were inserted together, and many lines share the memory of their texts
-        kept = self._of_one.get(first)
-        if kept is None or kept.num_rows < len(snapshots):
-            place = pc.index_in(pa.scalar(first, pa.int64()), value_set=self._ids).as_py()
-            values = [pa.scalar(None, column.type) if place is None else column[place] for column in self._commits.columns]
-            kept = pa.table([pa.repeat(value, len(snapshots)) for value in values], schema=self._commits.schema)
-            self._of_one[first] = kept
-        return kept.slice(0, len(snapshots))
+    def _named(self, places: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Returns the names of columns; parts with the columns of all rows share their memory."""
+        known, names = self._last_named
+        if known is None or not places.equals(known.slice(0, len(places))):
+            known, names = self._last_named = places, self._names.take(places)
+        return names.slice(0, len(places))
+
+    def _of_one(self, snapshot: int, count: int) -> pa.Table:
+        """Returns the commit of a snapshot for some lines, which share their memory with others."""
+        kept = self._kept.get(snapshot)
+        if kept is None or kept.num_rows < count:
+            place = pc.index_in(pa.scalar(snapshot, pa.int64()), value_set=self._ids).as_py()
+            values = [
+                pa.scalar(None, column.type) if place is None else column[place] for column in self._commits.columns
+            ]
+            columns = [pa.repeat(value, count) for value in values]
+            kept = self._kept[snapshot] = pa.table(columns, schema=self._commits.schema)
+        return kept.slice(0, count)

@@ -39,6 +39,8 @@ from ducklake_lab.scan.plan import ChangePlan, ScanFile, ScanPlan
 from ducklake_lab.storage import Storage
 
 _storage = Storage()
+#: Most files that an answer of the catalog has which is kept.
+_KEPT_FILES = 1000
 _Ids = npt.NDArray[np.int64]
 
 
@@ -120,10 +122,13 @@ class Versions:
 
     def began(self, found: Found) -> pa.ChunkedArray:
         """Returns the snapshots at which the versions of rows began that were read in process."""
-        begins = _begins(found.files or ())
-        of_file = begins.column("began").take(pc.index_in(found.rows.column("file_id"), begins.column("file_id")))
+        begins, snapshots = _begins(found.files or ()), found.rows.column("snapshot_id")
+        last = pc.max(begins.column("began")).as_py()
+        if last is None or last <= pc.min(snapshots).as_py():
+            return snapshots
         # copies of merged files begin later than the rows in them
-        return pc.max_element_wise(found.rows.column("snapshot_id"), of_file)
+        of_file = begins.column("began").take(pc.index_in(found.rows.column("file_id"), begins.column("file_id")))
+        return pc.max_element_wise(snapshots, of_file)
 
     def before(self, pending: pa.Table, places: Sequence[int]) -> pa.Table:
         """Returns for each version the one that it replaced; none for rows that began with it, or have no earlier one left.
@@ -143,9 +148,13 @@ class Versions:
             left = _without(pending, inlined)
             if not left.num_rows:
                 return Search(inlined, None)
-            snapshots = set(pc.unique(left.column("began")).to_pylist())
-            ended = read_ended(self._lake, connection, self._table.table_id, self._folder, snapshots)
+            snapshots = frozenset(pc.unique(left.column("began")).to_pylist())
+            asked = "ended", self._table.table_id, self._folder, snapshots
+            ended = self._lake.answer(connection, asked, lambda: self._read_ended(connection, snapshots), _is_small)
         return Search(inlined, ended if ended.files else None, left)
+
+    def _read_ended(self, connection: Connection, snapshots: frozenset[int]) -> EndedFiles:
+        return read_ended(self._lake, connection, self._table.table_id, self._folder, snapshots)
 
     def read(self, search: Search, places: Sequence[int]) -> pa.Table:
         """Returns the versions that a search is for."""
@@ -337,6 +346,10 @@ def _counts_one(file: DataFile, wanted: Mapping[int, _Ids]) -> bool:
         return False
     ends = (file.row_id_start, file.row_id_start + file.record_count)
     return any(first < last for first, last in (np.searchsorted(ids, ends) for ids in wanted.values()))
+
+
+def _is_small(ended: EndedFiles) -> bool:
+    return len(ended.files) + len(ended.positions) <= _KEPT_FILES
 
 
 def _begins(files: Sequence[DataFile]) -> pa.Table:
