@@ -68,6 +68,17 @@ export function changedAbove(cells: readonly Cell[], changed: IChangedCells): IC
   });
 }
 
+/** The cells of SQL that ran, of which the kernel does not know what they read: another kernel ran them. */
+export function unfollowed(cells: readonly Cell[], followed: ReadonlySet<string>): CodeCell[] {
+  return cells.filter(
+    (cell): cell is CodeCell =>
+      cell instanceof CodeCell &&
+      cell.model.executionCount !== null &&
+      !followed.has(cell.model.id) &&
+      /^\s*%%ducklake(?![\w-])/.test(cell.model.sharedModel.getSource())
+  );
+}
+
 /**
  * Runs cells below changed variables, from the top.
  *
