@@ -107,7 +107,7 @@ class ReadVariables:
             return
         self._cells.pop(cell_id, None)
         self._followed.pop(cell_id, None)
-        if _SQL.match(result.info.raw_cell or ""):
+        if _SQL.match(getattr(result.info, "raw_cell", None) or ""):
             self._followed[cell_id] = None
             while len(self._followed) > _MOST_CELLS:
                 del self._followed[next(iter(self._followed))]
