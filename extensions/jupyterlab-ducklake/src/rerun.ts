@@ -68,7 +68,7 @@ export function changedAbove(cells: readonly Cell[], changed: IChangedCells): IC
   });
 }
 
-/** The cells of SQL that ran, of which the kernel does not know what they read: another kernel ran them. */
+/** The cells of SQL that another kernel ran: this one does not know the values that they read. */
 export function unfollowed(cells: readonly Cell[], followed: ReadonlySet<string>): CodeCell[] {
   return cells.filter(
     (cell): cell is CodeCell =>
