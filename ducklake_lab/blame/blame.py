@@ -2,44 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ducklake_lab.blame.commits import COMMIT_COLUMNS, first_kept, read_commits
-from ducklake_lab.blame.versions import Versions
+from ducklake_lab.blame.commits import Commits, first_kept, read_commits
+from ducklake_lab.blame.lines import LINE, Inserted, Signing, empty, in_order
+from ducklake_lab.blame.versions import Found, Versions
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.duckdb.casting import differs_sql
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.state import CatalogState
-from ducklake_lab.model.types import DataType
-
-_BIGINT, _VARCHAR = DataType("int64"), DataType("varchar")
-#: Columns of a blame, with their types.
-BLAME_COLUMNS: tuple[tuple[str, DataType], ...] = (
-    ("row_id", _BIGINT),
-    ("column", _VARCHAR),
-    ("value", _VARCHAR),
-    ("previous", _VARCHAR),
-    ("snapshot_id", _BIGINT),
-    *COMMIT_COLUMNS,
-)
-_LINE = pa.schema(
-    [
-        ("row_id", pa.int64()),
-        ("place", pa.int32()),
-        ("value", pa.string()),
-        ("previous", pa.string()),
-        ("snapshot", pa.int64()),
-        ("sure", pa.bool_()),
-    ]
-)
-#: Cells that are put together at once: texts of one Arrow array take 2 GB at most.
-_AT_ONCE = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,33 +35,73 @@ class Blamed:
     known_from: int | None
 
 
-def blame(
-    lake: Lake, state: CatalogState, table: Table, found: pa.Table, places: Sequence[int], time_zone: str
-) -> Blamed:
+def blame(lake: Lake, state: CatalogState, table: Table, found: Found, places: Sequence[int], time_zone: str) -> Blamed:
     """Finds who set the cells of some rows of a table at a snapshot.
 
     A cell is set by the insert of its row, by each update that gives it a value distinct from the one before, and by the
     snapshot that adds its column. Values are compared in the type that the column has at the snapshot.
 
     Args:
-        found: `row_id`, `file_id` and `position` of the rows; these two are NULL for inlined rows.
         places: of the columns.
         time_zone: for times as texts.
     """
-    versions = Versions(lake, state, table)
-    if not places or not found.num_rows:
-        return _blamed(lake, versions, places, None)
-    current = versions.here(found, places)
+    if not places or not found.rows.num_rows:
+        return Blamed(empty(), 0, None)
+    if found.files is None:
+        versions = Versions(lake, state, table)
+        lines = _follow(versions, versions.here(found, places), None, places, time_zone)
+        return _signed(lake, versions, in_order(lines), read_commits(lake, _snapshots(lines)))
+    # the catalog knows all about rows without earlier versions: one connection reads it
+    with lake.connect():
+        versions = Versions(lake, state, table)
+        begins = [versions.column_begins[place] for place in places]
+        rows = _by_row_id(found.rows.append_column("began", versions.began(found)))
+        current = rows.select(["row_id", "began"])
+        search = versions.search(current.filter(pc.greater(current.column("began"), min(begins))), places)
+        every = Inserted(rows, places, begins)
+        commits = read_commits(lake, every.snapshots())
+    earlier = versions.read(search, places)
+    if not earlier.num_rows:
+        return _signed(lake, versions, every.lines(), commits)
+    has_earlier = pc.is_in(rows.column("row_id"), value_set=earlier.column("row_id"))
+    inserted = Inserted(rows.filter(pc.invert(has_earlier)), places, begins)
+    changed = replace(found, rows=rows.filter(has_earlier))
+    lines = [*inserted.lines(), *_follow(versions, versions.here(changed, places), earlier, places, time_zone)]
+    return _signed(lake, versions, in_order(lines), read_commits(lake, _snapshots(lines)))
+
+
+def _by_row_id(rows: pa.Table) -> pa.Table:
+    row_ids = rows.column("row_id").to_numpy()
+    if (row_ids[1:] >= row_ids[:-1]).all():
+        return rows
+    return rows.take(pa.array(np.argsort(row_ids, kind="stable")))
+
+
+def _snapshots(lines: Sequence[pa.Table]) -> set[int]:
+    """Returns the snapshots that lines name."""
+    return {one for part in lines for one in pc.unique(part.column("snapshot")).to_pylist()}
+
+
+def _follow(
+    versions: Versions, current: pa.Table, previous: pa.Table | None, places: Sequence[int], time_zone: str
+) -> list[pa.Table]:
+    """Returns the lines of rows, from their versions at the snapshot back to those that set the last of their cells.
+
+    Args:
+        previous: the versions before, where they are known.
+    """
     for place in places:
         current = current.append_column(f"p{place}", pa.repeat(True, current.num_rows))
     lines: list[pa.Table] = []
     left = list(places)
     while current.num_rows:
-        previous = versions.before(_unfinished(versions, current, left), left)
+        if previous is None:
+            previous = versions.before(_unfinished(versions, current, left), left)
         explained, current = _round(versions, current, previous, left, time_zone)
         lines += explained
         left = [place for place in left if pc.any(current.column(f"p{place}")).as_py()]
-    return _blamed(lake, versions, places, pa.concat_tables(lines) if lines else None)
+        previous = None
+    return lines
 
 
 def _unfinished(versions: Versions, current: pa.Table, places: Sequence[int]) -> pa.Table:
@@ -110,8 +127,7 @@ def _round(
         previous: the versions that they replaced, as far as there are any.
     """
     found = engine.evaluate(
-        f"SELECT r.n, e.began AS earlier{''.join(_cell_sql(versions, place) for place in places)} FROM rows AS r "
-        "LEFT JOIN earlier AS e ON e.row_id = r.row_id",
+        _round_sql(versions, places),
         {"rows": current.append_column("n", pa.array(np.arange(current.num_rows))), "earlier": previous},
         time_zone,
     )
@@ -127,7 +143,7 @@ def _round(
             "snapshot": pc.if_else(older, current.column("began"), versions.column_begins[place]),
             "sure": pc.and_(older, pc.is_valid(found.column("earlier"))),
         }
-        lines.append(pa.table(line, schema=_LINE).filter(is_set))
+        lines.append(pa.table(line, schema=LINE).filter(is_set))
         flags.append(pc.and_(current.column(f"p{place}"), pc.invert(is_set)))
     kept = {"row_id": current.column("row_id"), "began": found.column("earlier")}
     kept |= {f"c{place}": current.column(f"c{place}") for place in places}
@@ -140,37 +156,27 @@ def _round(
     return lines, open_ones.filter(any_open)
 
 
-def _cell_sql(versions: Versions, place: int) -> str:
-    """SQL of a cell: whether it is set here, its text, and that of the value before."""
-    older = f"r.began > {versions.column_begins[place]:d}"
-    differs = differs_sql(f"r.c{place}", f"e.c{place}", versions.columns[place].data_type)
-    is_set = f"r.p{place} AND (NOT {older} OR e.row_id IS NULL OR {differs})"
+def _round_sql(versions: Versions, places: Sequence[int]) -> str:
+    """SQL over `rows` and `earlier`: of each cell, whether it is set here, its text, and that of the value before."""
+    flags, values, texts = "", "", ""
+    for place in places:
+        older = f"r.began > {versions.column_begins[place]:d}"
+        differs = differs_sql(f"r.c{place}", f"e.c{place}", versions.columns[place].data_type)
+        flags += f", r.p{place} AND (NOT {older} OR e.row_id IS NULL OR {differs}) AS s{place}, {older} AS a{place}"
+        values += f", r.c{place} AS c{place}, e.c{place} AS e{place}"
+        texts += (
+            f", s{place}, CASE WHEN s{place} THEN CAST(c{place} AS VARCHAR) END AS v{place}"
+            f", CASE WHEN s{place} AND a{place} AND earlier IS NOT NULL THEN CAST(e{place} AS VARCHAR) END AS o{place}"
+        )
     return (
-        f", {is_set} AS s{place}, CASE WHEN {is_set} THEN CAST(r.c{place} AS VARCHAR) END AS v{place}"
-        f", CASE WHEN {is_set} AND {older} AND e.row_id IS NOT NULL THEN CAST(e.c{place} AS VARCHAR) END AS o{place}"
+        f"SELECT n, earlier{texts} FROM (SELECT r.n, e.began AS earlier{flags}{values} FROM rows AS r "
+        "LEFT JOIN earlier AS e ON e.row_id = r.row_id)"
     )
 
 
-def _blamed(lake: Lake, versions: Versions, places: Sequence[int], lines: pa.Table | None) -> Blamed:
-    schema = pa.schema([kind.field(name) for name, kind in BLAME_COLUMNS])
-    if lines is None:
-        return Blamed(schema.empty_table(), 0, None)
-    lines = lines.combine_chunks()
-    commits = read_commits(lake, pc.unique(lines.column("snapshot")).to_pylist())
-    ids = commits.rows.column("snapshot_id").combine_chunks()
-    # a version without a predecessor began with its snapshot if the one before is there, and would have kept it
-    before = pc.is_in(pc.subtract(lines.column("snapshot"), 1), value_set=ids)
-    known = pc.or_(lines.column("sure"), before)
-    lines = lines.append_column("known", known)
-    names = pa.array([column.name for column in versions.columns], pa.string())
-    order = np.lexsort((lines.column("place").to_numpy(), lines.column("row_id").to_numpy()))
-    parts = []
-    for start in range(0, len(order), _AT_ONCE):
-        part = lines.take(order[start : start + _AT_ONCE])
-        snapshots = pc.if_else(part.column("known"), part.column("snapshot"), pa.scalar(None, pa.int64()))
-        of_commit = commits.rows.drop_columns(["snapshot_id"]).take(pc.index_in(snapshots, value_set=ids))
-        own = [part.column("row_id"), names.take(part.column("place")), part.column("value"), part.column("previous")]
-        parts.append(pa.table([*own, snapshots, *of_commit.columns], schema=schema))
-    unknown = lines.column("snapshot").filter(pc.invert(known))
-    known_from = first_kept(lake, pc.max(unknown).as_py()) if len(unknown) else None
-    return Blamed(pa.concat_tables(parts), len(unknown), known_from)
+def _signed(lake: Lake, versions: Versions, lines: Iterable[pa.Table], commits: Commits) -> Blamed:
+    """Returns lines with their commits."""
+    signing = Signing([column.name for column in versions.columns], commits)
+    rows = pa.concat_tables([signing.sign(part) for part in lines])
+    known_from = first_kept(lake, signing.last_unknown) if signing.last_unknown is not None else None
+    return Blamed(rows, signing.unknown, known_from)

@@ -12,6 +12,7 @@ from ducklake_lab.catalog.snapshots import read_first_since, read_infos
 from ducklake_lab.model.commit_notes import CommitNote, read
 from ducklake_lab.model.entries import SnapshotInfo
 from ducklake_lab.model.types import DataType
+from ducklake_lab.scan.ended import Connection
 
 _VARCHAR = DataType("varchar")
 #: Columns that say who made a snapshot; statement, notebook and cell are those that the commit notes.
@@ -45,8 +46,13 @@ class Commits:
 
 def read_commits(lake: Lake, snapshots: Collection[int]) -> Commits:
     """Reads the commits of some snapshots, and of those right before them."""
+    wanted = frozenset(each for one in snapshots for each in (one - 1, one))
     with lake.connect() as connection:
-        infos = read_infos(connection, {each for one in snapshots for each in (one - 1, one)})
+        return lake.answer(connection, ("commits", wanted), lambda: _read_commits(connection, wanted))
+
+
+def _read_commits(connection: Connection, snapshots: Collection[int]) -> Commits:
+    infos = read_infos(connection, snapshots)
     rows = []
     for info in infos.values():
         note = read(info.commit_extra_info) or CommitNote()

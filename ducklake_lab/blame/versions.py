@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ducklake_lab.catalog.columns import read_column_lives
+from ducklake_lab.catalog.columns import column_lives
 from ducklake_lab.catalog.files import read_files_by_id
 from ducklake_lab.catalog.inlined import END_SNAPSHOT
 from ducklake_lab.catalog.lake import Lake
@@ -39,7 +39,38 @@ from ducklake_lab.scan.plan import ChangePlan, ScanFile, ScanPlan
 from ducklake_lab.storage import Storage
 
 _storage = Storage()
+#: Most files that an answer of the catalog has which is kept.
+_KEPT_FILES = 1000
 _Ids = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Rows that a query found at a snapshot.
+
+    Attributes:
+        rows: `row_id`, `file_id` and `position`; these two are NULL of inlined rows. Of rows that were read in process,
+            `snapshot_id` and the texts `t0`, `t1`, … of their cells follow, by the places of the columns.
+        files: their data files, where they were read in process.
+    """
+
+    rows: pa.Table
+    files: Sequence[DataFile] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """Places of versions that others replaced.
+
+    Attributes:
+        inlined: versions in the catalog.
+        ended: files that may have more; None for none.
+        left: the versions that replaced these: `row_id` and `began`.
+    """
+
+    inlined: pa.Table
+    ended: EndedFiles | None
+    left: pa.Table | None = None
 
 
 class Versions:
@@ -59,31 +90,45 @@ class Versions:
         self._lake, self._table = lake, table
         self._folder = lake.folder(state, table)
         with lake.connect() as connection:
-            self._history = history_of(table.columns, lake.column_versions(connection, table.table_id))
-            lives = read_column_lives(connection, table.table_id, self.at)
+            versions = lake.column_versions(connection, table.table_id)
+        self._history, lives = history_of(table.columns, versions), column_lives(versions, self.at)
         self._inlined: pa.Table | None = None
         self.columns: tuple[Column, ...] = self._history.columns
         self.column_begins = [lives[column.column_id][-1].first for column in self.columns]
 
-    def here(self, found: pa.Table, places: Sequence[int]) -> pa.Table:
+    def here(self, found: Found, places: Sequence[int]) -> pa.Table:
         """Returns the versions of some rows at the snapshot.
 
         Args:
-            found: their `row_id`, `file_id` and `position`; these two are NULL for inlined rows.
             places: of the columns to read.
         """
-        in_files = found.filter(pc.is_valid(found.column("file_id")))
-        inlined_ids = found.filter(pc.is_null(found.column("file_id"))).column("row_id").to_numpy()
-        with self._lake.connect() as connection:
-            ids = pc.unique(in_files.column("file_id")).to_pylist()
-            files = read_files_by_id(connection, self._table.table_id, ids)
-            inlined = self._read_inlined(connection, places, inlined_ids) if len(inlined_ids) else None
+        is_inlined = pc.is_null(found.rows.column("file_id"))
+        in_files = found.rows.filter(pc.invert(is_inlined))
+        inlined_ids = found.rows.filter(is_inlined).column("row_id").to_numpy()
+        files, inlined = found.files, None
+        if files is None or len(inlined_ids):
+            with self._lake.connect() as connection:
+                if files is None:
+                    ids = pc.unique(in_files.column("file_id")).to_pylist()
+                    files = read_files_by_id(connection, self._table.table_id, ids)
+                if len(inlined_ids):
+                    inlined = self._read_inlined(connection, places, inlined_ids)
         parts = [self.cells(files, in_files, places)]
         if inlined is not None:
             wanted = pa.table({"row_id": pa.array(inlined_ids, pa.int64())})
             live = f"r.ended IS NULL OR r.ended > {self.at:d}"
             parts.append(self._joined(inlined, wanted, places, f"r.row_id = p.row_id AND ({live})"))
         return pa.concat_tables(parts)
+
+    def began(self, found: Found) -> pa.ChunkedArray:
+        """Returns the snapshots at which the versions of rows began that were read in process."""
+        begins, snapshots = _begins(found.files or ()), found.rows.column("snapshot_id")
+        last = pc.max(begins.column("began")).as_py()
+        if last is None or last <= pc.min(snapshots).as_py():
+            return snapshots
+        # copies of merged files begin later than the rows in them
+        of_file = begins.column("began").take(pc.index_in(found.rows.column("file_id"), begins.column("file_id")))
+        return pc.max_element_wise(snapshots, of_file)
 
     def before(self, pending: pa.Table, places: Sequence[int]) -> pa.Table:
         """Returns for each version the one that it replaced; none for rows that began with it, or have no earlier one left.
@@ -92,16 +137,31 @@ class Versions:
             pending: versions of which each row has one at most; in further calls, of rows of the first.
             places: of the columns to read; in further calls, of columns of the first.
         """
+        return self.read(self.search(pending, places), places)
+
+    def search(self, pending: pa.Table, places: Sequence[int]) -> Search:
+        """Returns where the versions are that some replaced, by the catalog alone; arguments as in `before`."""
         if not pending.num_rows:
-            return self.schema(places).empty_table()
-        left = pending.select(["row_id", "began"])
-        parts = [self._inlined_before(left, places)]
-        left = _without(left, parts[-1])
-        if not left.num_rows:
-            return parts[-1]
-        wanted = _by_snapshot(left)
+            return Search(self.schema(places).empty_table(), None)
         with self._lake.connect() as connection:
-            ended = read_ended(self._lake, connection, self._table.table_id, self._folder, wanted)
+            inlined = self._inlined_before(connection, pending, places)
+            left = _without(pending, inlined)
+            if not left.num_rows:
+                return Search(inlined, None)
+            snapshots = frozenset(pc.unique(left.column("began")).to_pylist())
+            asked = "ended", self._table.table_id, self._folder, snapshots
+            ended = self._lake.answer(connection, asked, lambda: self._read_ended(connection, snapshots), _is_small)
+        return Search(inlined, ended if ended.files else None, left)
+
+    def _read_ended(self, connection: Connection, snapshots: frozenset[int]) -> EndedFiles:
+        return read_ended(self._lake, connection, self._table.table_id, self._folder, snapshots)
+
+    def read(self, search: Search, places: Sequence[int]) -> pa.Table:
+        """Returns the versions that a search is for."""
+        ended, left = search.ended, search.left
+        if ended is None or left is None:
+            return search.inlined
+        wanted = _by_snapshot(left)
         near = [file for file in ended.files if _counts_one(file, wanted)]
         in_files = self._matching(ended, near, left, places)
         if not ended.may_seem_late:
@@ -111,7 +171,7 @@ class Versions:
             far = [file for file in ended.files if file.data_file_id not in names]
             found = self._matching(ended, self.with_row_ids(far), left, places)
             in_files = self._newest(pa.concat_tables([in_files, found]), places)
-        return pa.concat_tables([*parts, in_files])
+        return pa.concat_tables([search.inlined, in_files])
 
     # Versions of one row
 
@@ -152,11 +212,10 @@ class Versions:
 
     # Files
 
-    def _inlined_before(self, pending: pa.Table, places: Sequence[int]) -> pa.Table:
+    def _inlined_before(self, connection: Connection, pending: pa.Table, places: Sequence[int]) -> pa.Table:
         """Returns the inlined versions that the given ones replaced; reads those of all rows once."""
         if self._inlined is None:
-            with self._lake.connect() as connection:
-                found = self._read_inlined(connection, places, pending.column("row_id").to_numpy())
+            found = self._read_inlined(connection, places, pending.column("row_id").to_numpy())
             self._inlined = self.schema(places, ended=True).empty_table() if found is None else found
         if not self._inlined.num_rows:
             return self.schema(places).empty_table()
@@ -289,6 +348,10 @@ def _counts_one(file: DataFile, wanted: Mapping[int, _Ids]) -> bool:
     return any(first < last for first, last in (np.searchsorted(ids, ends) for ids in wanted.values()))
 
 
+def _is_small(ended: EndedFiles) -> bool:
+    return len(ended.files) + len(ended.positions) <= _KEPT_FILES
+
+
 def _begins(files: Sequence[DataFile]) -> pa.Table:
     """The snapshot at which each file begins, by its id."""
     columns = ([file.data_file_id for file in files], [file.begin_snapshot for file in files])
@@ -305,5 +368,7 @@ def _by_file(found: pa.Table) -> dict[int, Positions]:
 
 
 def _without(pending: pa.Table, found: pa.Table) -> pa.Table:
+    if not found.num_rows:
+        return pending
     known = found.column("row_id").combine_chunks()
     return pending.filter(pc.invert(pc.is_in(pending.column("row_id"), value_set=known)))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from ducklake_lab.catalog.file_marks import FileMark
 from ducklake_lab.catalog.options import OptionRow
@@ -16,6 +17,8 @@ from ducklake_lab.model.state import CatalogState
 
 #: Schema versions whose entries are kept.
 _STATES = 32
+#: Most answers that are kept.
+_ANSWERS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,7 @@ class CachedCatalog:
         options: the rows of `ducklake_metadata`; None where nobody has read them.
         tables: by table id.
         columns: all versions of a table's columns, by table id.
+        answers: other answers of the catalog, by what was asked.
     """
 
     content: int | None
@@ -35,10 +39,16 @@ class CachedCatalog:
     options: Sequence[OptionRow] | None = None
     tables: Mapping[int, TableFacts] = field(default_factory=dict)
     columns: Mapping[int, Sequence[ColumnVersion]] = field(default_factory=dict)
+    answers: Mapping[Hashable, Any] = field(default_factory=dict)
 
     def after(self, content: int | None, snapshot: Snapshot, tables: Mapping[int, TableFacts]) -> CachedCatalog:
         """The rows after a commit that changed no more than some tables' rows."""
-        return replace(self, content=content, snapshot=snapshot, tables={**self.tables, **tables})
+        return replace(self, content=content, snapshot=snapshot, tables={**self.tables, **tables}, answers={})
+
+    def answered(self, asked: Hashable, answer: object) -> CachedCatalog:
+        """Returns the rows with one more answer, of at most a certain number."""
+        answers = self.answers if len(self.answers) < _ANSWERS else {}
+        return replace(self, answers={**answers, asked: answer})
 
 
 class CatalogCache:

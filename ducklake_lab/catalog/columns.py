@@ -6,7 +6,7 @@ Of a lake with many tables, the columns of those that a statement names are read
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -53,21 +53,21 @@ def read_columns(connection: sa.Connection, table_id: int, snapshot_id: int) -> 
 def read_column_versions(connection: sa.Connection, table_id: int) -> list[ColumnVersion]:
     """Read all versions of a table's columns, at any depth, one for each row of `ducklake_column`."""
     c = t.column.c
-    query = sa.select(c.column_id, c.parent_column, c.column_name, c.column_type, c.begin_snapshot)
+    query = sa.select(c.column_id, c.parent_column, c.column_name, c.column_type, c.begin_snapshot, c.end_snapshot)
     return [ColumnVersion(*row) for row in connection.execute(query.where(c.table_id == table_id))]
 
 
-def read_column_lives(connection: sa.Connection, table_id: int, at: int) -> dict[int, list[ColumnLife]]:
-    """Read when a table had each of its columns, at any depth, up to a snapshot; the last life of a column may end there.
+def column_lives(versions: Iterable[ColumnVersion], at: int) -> dict[int, list[ColumnLife]]:
+    """Return when a table had each of its columns, at any depth, up to a snapshot; the last life of a column may end there.
 
     Whatever its names and types were; `restore` and `revert` bring a dropped column back.
     """
-    c = t.column.c
-    query = sa.select(c.column_id, c.begin_snapshot, c.end_snapshot)
-    query = query.where(c.table_id == table_id, c.begin_snapshot <= at)
     lives: defaultdict[int, list[ColumnLife]] = defaultdict(list)
-    for column_id, begin, end in connection.execute(query.order_by(c.begin_snapshot)):
-        own, last = lives[column_id], at if end is None else min(end - 1, at)
+    for version in sorted(versions, key=lambda version: version.begin_snapshot):
+        begin, end = version.begin_snapshot, version.end_snapshot
+        if begin > at:
+            break
+        own, last = lives[version.column_id], at if end is None else min(end - 1, at)
         if own and own[-1].last == begin - 1:
             begin = own.pop().first
         own.append(ColumnLife(begin, last))

@@ -126,11 +126,12 @@ class DuckDBFiles:
     def _content(self, path: Path) -> int:
         """The number of the content of a file that was attached just now, which keeps other processes from it.
 
-            Others that wrote in between have changed the size or times of the file or its log. Where there is no log,
-        they may have left one of the same size, within one step of the clock.
+        Others that wrote in between have changed the size or times of the file or its log. Where there is no log, they may
+        have left one of the same size, within one step of the clock after the last change.
         """
         mark, (left, content) = mark_of(path), self._left.pop(path, (None, 0))
-        same = left is not None and left.files == mark.files and mark.has_log and mark.is_fine
+        is_told = left is not None and (left.is_settled or (mark.has_log and mark.is_fine))
+        same = is_told and left is not None and left.files == mark.files
         return content if same else next(self._contents)
 
     def write_back(self, path: Path) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
+from typing import TypeVar
 from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
@@ -40,6 +41,7 @@ from ducklake_lab.model.state import CatalogState
 from ducklake_lab.storage import Storage
 
 _storage = Storage()
+_Answer = TypeVar("_Answer")
 
 
 class Lake:
@@ -326,6 +328,28 @@ class Lake:
             if cached is not None:
                 self.cache.store_more(cached, replace(cached, columns={**cached.columns, table_id: column_versions}))
         return column_versions
+
+    def answer(
+        self,
+        connection: sa.Connection,
+        asked: Hashable,
+        read: Callable[[], _Answer],
+        is_small: Callable[[_Answer], bool] = lambda _: True,
+    ) -> _Answer:
+        """Return what `read` reads from the catalog; where the catalog is proven to be the same, what it read before.
+
+        Args:
+            asked: names the question with all that the answer depends on, but the catalog.
+            is_small: whether an answer is kept.
+        """
+        cached = self.cached(connection)
+        if cached is not None and asked in cached.answers:
+            known: _Answer = cached.answers[asked]
+            return known
+        found = read()
+        if cached is not None and is_small(found):
+            self.cache.store_more(cached, cached.answered(asked, found))
+        return found
 
     def __repr__(self) -> str:
         return f"<Lake {self.alias}: {self.location.display}>"

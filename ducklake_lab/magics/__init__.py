@@ -27,8 +27,8 @@ def load(shell: InteractiveShell) -> DuckLakeMagics:
     magics = DuckLakeMagics(shell, **{name: value for name, value in settings.items() if name not in configured})
     shell.register_magics(magics)
     register(shell, magics.completer)
-    changed = magics.read_variables.changed
-    comm = sidebar.start(shell, lambda: magics.session, magics.named_connections, magics.pins, changed)
+    cells = magics.read_variables.cells
+    comm = sidebar.start(shell, lambda: magics.session, magics.named_connections, magics.pins, cells)
     if hasattr(shell, "kernel"):
         StreamCells(shell, magics.spark_sessions)
     if comm is not None:

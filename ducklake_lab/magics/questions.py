@@ -38,7 +38,7 @@ class Questions:
         connections: returns the saved connections by name.
         watch: notices commits of other processes; None where nobody listens.
         pins: those of the notebook; None where none are kept.
-        changed_cells: returns the cells that read variables which have changed since, see `ReadVariables.changed`.
+        cells: returns what is known of cells that read variables, see `ReadVariables.cells`.
     """
 
     def __init__(
@@ -47,10 +47,10 @@ class Questions:
         connections: Callable[[], Mapping[str, Mapping[str, object]]] = dict,
         watch: Watch | None = None,
         pins: NotebookPins | None = None,
-        changed_cells: Callable[[], Answer] = dict,
+        cells: Callable[[], Answer] = dict,
     ) -> None:
         self._pins = pins
-        self._changed_cells = changed_cells
+        self._cells = cells
         self._watch = watch
         self._sessions = sessions
         self._connections = connections
@@ -86,7 +86,7 @@ class Questions:
         A lake that another session shows at the same snapshot is omitted, unless a transaction is open. `uri` is for
         the list of recent lakes: it has no password, and is None if a saved connection leads to the lake. `id` is the
         lake's identity; `pin` is what this kernel did about its pin, `origin` and `at`, or None for nothing. `changed_cells` are
-        the cells that read other values of variables than there are now.
+        the cells that read other values of variables than there are now, of the `followed_cells`.
         """
         if self._watch is not None:
             # before they are read, so that no commit is missed
@@ -132,7 +132,7 @@ class Questions:
                 seen = (location.url, location.schema, lake.at, entry.get("snapshot"), entry.get("error"))
                 if session.in_transaction or shown.setdefault(seen, variable) == variable:
                     entries.append(entry)
-        answer: Answer = {"lakes": entries, "connections": sorted(connections), "changed_cells": self._changed_cells()}
+        answer: Answer = {"lakes": entries, "connections": sorted(connections), **self._cells()}
         return answer if problem is None else {**answer, "connections_error": problem}
 
     def _pin(self, lake: Lake, state: CatalogState) -> Answer:

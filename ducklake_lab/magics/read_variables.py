@@ -5,6 +5,7 @@ Digests of values are in the kernel's memory alone; another kernel knows nothing
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from ducklake_lab.magics.session import Variables
 
 #: Most cells that are remembered; the oldest are forgotten first.
 _MOST_CELLS = 2000
+_SQL = re.compile(r"\s*%%ducklake(?![\w-])")
 
 
 @dataclass(slots=True)
@@ -50,6 +52,7 @@ class ReadVariables:
         self._id: str | None = None
         self._running = CellRun()
         self._cells: dict[str, CellRun] = {}
+        self._followed: dict[str, None] = {}
         self._values: dict[str, _Value] = {}
         shell.events.register("pre_run_cell", self._before_cell)
         shell.events.register("post_run_cell", self._after_cell)
@@ -71,6 +74,10 @@ class ReadVariables:
         running.open += 1
         yield running
         running.open -= 1
+
+    def cells(self) -> dict[str, Any]:
+        """Returns `changed_cells`, see `changed`, and `followed_cells`: the ids of cells of SQL whose reads are known."""
+        return {"changed_cells": self.changed(), "followed_cells": list(self._followed)}
 
     def changed(self) -> dict[str, Any]:
         """Returns the cells that read another value than a variable has now, by id, with the cells that changed it.
@@ -99,6 +106,11 @@ class ReadVariables:
         if not isinstance(cell_id, str) or cell_id != self._id:
             return
         self._cells.pop(cell_id, None)
+        self._followed.pop(cell_id, None)
+        if _SQL.match(getattr(result.info, "raw_cell", None) or ""):
+            self._followed[cell_id] = None
+            while len(self._followed) > _MOST_CELLS:
+                del self._followed[next(iter(self._followed))]
         if self._running.reads:
             self._cells[cell_id] = self._running
             while len(self._cells) > _MOST_CELLS:

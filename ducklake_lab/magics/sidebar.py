@@ -110,7 +110,7 @@ def start(
     own: Callable[[], object],
     connections: Callable[[], Mapping[str, Mapping[str, object]]] = dict,
     pins: NotebookPins | None = None,
-    changed_cells: Callable[[], Answer] = dict,
+    cells: Callable[[], Answer] = dict,
 ) -> SidebarComm | None:
     """Opens the comm in a Jupyter kernel; None without one, as in a terminal."""
     if getattr(shell, "kernel", None) is None:
@@ -120,7 +120,7 @@ def start(
     def ask(question: str, given: Mapping[str, object]) -> Answer:
         from ducklake_lab.magics.questions import Questions
 
-        return Questions(sessions_of(shell, own), connections, watch, pins, changed_cells).ask(question, given)
+        return Questions(sessions_of(shell, own), connections, watch, pins, cells).ask(question, given)
 
     comm = create_comm(target_name=TARGET, data={"protocol": PROTOCOL, "version": __version__})
     page = SidebarComm(shell, ask, comm)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from ducklake_lab.catalog.columns import read_column_lives
+from ducklake_lab.catalog.columns import column_lives
 from ducklake_lab.catalog.files import has_stats_before, read_column_stats
 from ducklake_lab.diff.compute import rows_to_read
 from ducklake_lab.engine import changes
@@ -190,16 +190,17 @@ class FormerValues:
         if not lacking:
             return cls((), (), columns, title)
         with version.lake.connect() as connection:
-            lives = read_column_lives(connection, version.table.table_id, version.state.snapshot.snapshot_id)
+            versions = version.lake.column_versions(connection, version.table.table_id)
+        lives = column_lives(versions, version.state.snapshot.snapshot_id)
         planner = _Planner(reading, version, columns, title)
         groups: defaultdict[tuple[ColumnLife, ...], list[int]] = defaultdict(list)
         fields: list[tuple[str, _Era]] = []
         for place, part in lacking:
-            column_lives, column = lives.get(part.column_id, []), columns[place]
-            if column_lives and part is column:
-                groups[tuple(reversed(column_lives))].append(place)
-            elif column_lives and column.column_id in known_ids:
-                fields.append((f"{column.name}.{part.name}", planner.field(column_lives[-1], column)))
+            own_lives, column = lives.get(part.column_id, []), columns[place]
+            if own_lives and part is column:
+                groups[tuple(reversed(own_lives))].append(place)
+            elif own_lives and column.column_id in known_ids:
+                fields.append((f"{column.name}.{part.name}", planner.field(own_lives[-1], column)))
             elif part is column:
                 groups[()].append(place)
         planned = [planner.column(lives_of, spots) for lives_of, spots in groups.items()]

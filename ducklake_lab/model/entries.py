@@ -94,13 +94,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class ColumnVersion:
-    """Row of `ducklake_column`: name and type of a column from a snapshot on."""
+    """Row of `ducklake_column`: name and type of a column from a snapshot on, up to another, exclusive; None for no end."""
 
     column_id: int
     parent_id: int | None
     name: str
     type: str
     begin_snapshot: int
+    end_snapshot: int | None
 
 
 @dataclass(frozen=True, slots=True)

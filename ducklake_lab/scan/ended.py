@@ -157,18 +157,18 @@ def read_inlined_versions(
     """
     row_id, begin, _ = versions.of(connection).inlined_columns
     condition = f"{begin} <= {up_to:d} AND {_within(row_id, row_ids)}"
-    return inlined.read_rows(
-        connection,
-        lake.database,
-        table_id,
-        columns,
-        condition,
-        with_ends=True,
-        time_zone=lake.session.time_zone(),
-    )
+    zone = lake.session.time_zone()
+
+    def read() -> pa.Table | None:
+        return inlined.read_rows(
+            connection, lake.database, table_id, columns, condition, with_ends=True, time_zone=zone
+        )
+
+    # most tables have none of the rows
+    return lake.answer(connection, ("inlined", table_id, condition), read, lambda rows: rows is None)
 
 
 def _within(name: str, ids: npt.NDArray[np.int64]) -> str:
-    if len(ids) > _LISTED:
+    if len(ids) > _LISTED or int(ids.max()) - int(ids.min()) < 2 * len(ids):
         return f"{name} BETWEEN {int(ids.min()):d} AND {int(ids.max()):d}"
     return f"{name} IN ({', '.join(f'{one:d}' for one in ids.tolist())})"

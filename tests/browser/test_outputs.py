@@ -342,6 +342,24 @@ def test_cells_below_a_changed_variable_are_marked_and_run(wheel_lab: Lab, scree
     page.evaluate("window.jupyterapp.shell.currentWidget.sessionContext.session.kernel.restart()")
     expect(mark(page, 4)).to_have_text("as of snapshot 1")
     expect(mark(page, 5)).to_have_count(0)
+    # the command says so, before the magics are loaded again and after
+    notice = page.locator(".Toastify__toast")
+    unknown = "this kernel has not run {} cells of SQL and does not know the values that they read; run them once, or all cells."
+    page.evaluate("void window.jupyterapp.commands.execute('ducklake:run-changed')")
+    expect(notice).to_contain_text(unknown.format(5))
+    first_paint(page, height=1400)
+    screenshot(page, "outputs-variables-unknown")
+    notice.get_by_role("button", name="Hide").first.click()
+    expect(notice).to_have_count(0)
+    for cell in (0, 1, 2, 4):
+        run_cell(page, cell)
+    assign(7)
+    expect(mark(page, 4).get_by_role("status")).to_have_text("light has changed")
+    page.evaluate("void window.jupyterapp.commands.execute('ducklake:run-changed')")
+    expect(notice).to_contain_text(unknown.format(4))
+    # what is known is run all the same
+    expect(mark(page, 4)).to_have_count(0)
+    expect(page.locator(".jp-CodeCell").nth(4).locator(".jp-OutputArea-output")).not_to_contain_text("swan")
     close(page, window=True)
 
 

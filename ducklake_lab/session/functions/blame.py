@@ -8,8 +8,8 @@ from datetime import date, datetime
 from operator import index
 from typing import SupportsIndex
 
-from ducklake_lab.blame.blame import BLAME_COLUMNS
 from ducklake_lab.blame.life import LIFE_COLUMNS
+from ducklake_lab.blame.lines import BLAME_COLUMNS
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.snapshot_names import named_snapshot

@@ -8,10 +8,12 @@ import pyarrow as pa
 
 from ducklake_lab.blame.blame import blame
 from ducklake_lab.blame.life import life
+from ducklake_lab.blame.versions import Found
 from ducklake_lab.engine.rows import InMemory
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import EntryNotFoundError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.model.entries import Table
+from ducklake_lab.model.files import DataFile
 from ducklake_lab.model.quoting import quoted_path
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.functions import BlameCall, LifeCall
@@ -26,12 +28,20 @@ class Blames:
 
     Args:
         query: runs a query over tables of the lakes.
+        read_here: runs one in process, as `Sources.read_here`.
     """
 
-    def __init__(self, lakes: Lakes, engine: SparkEngine, query: Callable[[op.Query], Result]) -> None:
+    def __init__(
+        self,
+        lakes: Lakes,
+        engine: SparkEngine,
+        query: Callable[[op.Query], Result],
+        read_here: Callable[[op.Query, Sequence[str]], tuple[pa.Table, list[DataFile]] | None],
+    ) -> None:
         self._lakes = lakes
         self._engine = engine
         self._query = query
+        self._read_here = read_here
 
     def result(self, call: BlameCall | LifeCall) -> Result:
         """Returns the rows of a call, which are computed now, in process.
@@ -52,16 +62,27 @@ class Blames:
             rows, known_from = lived.rows, lived.known_from
         else:
             places = _places(table, call.columns)
-            blamed = blame(call.lake, state, table, self._found(call, state, table), places, zone)
+            blamed = blame(call.lake, state, table, self._found(call, state, table, places), places, zone)
             rows, known_from = blamed.rows, blamed.known_from
         if known_from is not None:
             info.remarks.append(f"earlier snapshots have expired: history known from snapshot {known_from}")
         return Result(InMemory(rows), info=info, engine=self._engine)
 
-    def _found(self, call: BlameCall, state: CatalogState, table: Table) -> pa.Table:
+    def _found(self, call: BlameCall, state: CatalogState, table: Table, places: Sequence[int]) -> Found:
+        """Finds the rows of a call, with the texts of their cells where they are read in process."""
         path = quoted_path(call.lake.alias, state.schema_of(table).name, table.name)
-        query = row_places(path, table.name, state.snapshot.snapshot_id, call.where)
-        return self._query(query).carried()
+        # a statement reads its lakes at one snapshot, and keeps the reads of the newest
+        at = None if call.at is None and self._lakes.reads.in_statement else state.snapshot.snapshot_id
+        names = [column.name for column in table.columns]
+        if len({name.casefold() for name in names}) == len(names):
+            texts = [names[place] for place in places]
+            query = row_places(path, table.name, at, call.where, texts)
+            read = self._read_here(query, [*["BIGINT"] * 4, *["VARCHAR"] * len(texts)])
+            if read is not None:
+                rows, files = read
+                named = ["row_id", "file_id", "position", "snapshot_id", *(f"t{place}" for place in places)]
+                return Found(rows.rename_columns(named), files)
+        return Found(self._query(row_places(path, table.name, at, call.where)).carried())
 
     def _check_committed(self, call: BlameCall | LifeCall, state: CatalogState, table: Table) -> None:
         transaction = self._lakes.transaction

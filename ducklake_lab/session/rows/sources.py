@@ -21,6 +21,7 @@ from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import BindError, DataFileError, SqlError, TransactionError, UnsupportedFeatureError
 from ducklake_lab.files.duckdb_query import DuckDbQuery
 from ducklake_lab.files.reader import RowQuery
+from ducklake_lab.model.files import DataFile
 from ducklake_lab.model.predicates import And, Predicate
 from ducklake_lab.model.staged import LOCATION_COLUMNS, VIRTUAL_COLUMNS
 from ducklake_lab.model.state import CatalogState
@@ -70,7 +71,7 @@ class Sources:
         self.names = NameResolver(
             lakes, database, functions_of(transactions, engine), self.run, self.columns, engine.temporary_view
         )
-        self.blames = Blames(lakes, engine, self.query)
+        self.blames = Blames(lakes, engine, self.query, self.read_here)
         self.scans = TableScans(lakes, database.time_zone)
 
     # Rows
@@ -160,6 +161,20 @@ class Sources:
         columns = self._columns_on_spark(plan)
         types = [kind for _, kind in columns] if columns is not None else None
         return Result(OnSpark(self._named(plan, loaded, columns)), types=types, info=info, engine=self._engine)
+
+    def read_here(self, query: op.Query, types: Sequence[str]) -> tuple[pa.Table, list[DataFile]] | None:
+        """Returns the rows of a query over tables of lakes, and their data files; None where Spark reads them.
+
+        Args:
+            types: DuckDB's type names of the columns.
+        """
+        plan, info = self.plan(query), RunInfo()
+        loaded = self.load_all(plan, info)
+        if not self.placed(plan, loaded, info).is_here:
+            return None
+        rows = self.run_in_process(plan, loaded, types).table
+        files = [file.data_file for scan in loaded.values() if isinstance(scan, Scan) for file in scan.files]
+        return rows, files
 
     def _on_demand(self, plan: QueryPlan, loaded: Mapping[str, Rows]) -> tuple[OnDemand, Sequence[str]] | None:
         """Returns the rows of a query that runs on demand, and their DuckDB types.

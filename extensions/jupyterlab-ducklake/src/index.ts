@@ -199,7 +199,7 @@ const outputs: JupyterFrontEndPlugin<void> = {
     app.commands.addCommand(CommandIDs.runChanged, {
       label: trans.__('Run Those Below a Changed Variable'),
       caption: trans.__('Run the cells of SQL that read variables which have changed above them since'),
-      isEnabled: () => !!current()?.changed.length,
+      isEnabled: () => !!current()?.changed.length || !!current()?.unfollowed.length,
       execute: () => current()?.runChanged()
     });
     palette?.addItem({ command: CommandIDs.runStale, category: CATEGORY });

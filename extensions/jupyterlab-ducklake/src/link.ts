@@ -67,6 +67,11 @@ export class KernelLink implements IDisposable {
     return this._changedCells;
   }
 
+  /** The ids of the cells whose reads this kernel knows; none while it does not answer. */
+  get followedCells(): ReadonlySet<string> {
+    return this._followedCells;
+  }
+
   /** Emitted when `changedCells` has changed. */
   get cellsChanged(): ISignal<this, void> {
     return this._cellsChanged;
@@ -120,7 +125,8 @@ export class KernelLink implements IDisposable {
       }
       return;
     }
-    const { changed_cells, ...rest } = answer;
+    const { changed_cells, followed_cells, ...rest } = answer;
+    this._followedCells = new Set(followed_cells);
     const text = JSON.stringify(rest);
     this._readAgain(changed_cells ?? {});
     if (force || text !== this._known || answer.lakes.some(lake => lake.in_transaction)) {
@@ -300,6 +306,9 @@ export class KernelLink implements IDisposable {
 
   private _set(state: LinkState): void {
     this._state = state;
+    if (state !== 'ready') {
+      this._followedCells = new Set();
+    }
     this._generation += 1;
     this._changed.emit();
   }
@@ -319,6 +328,7 @@ export class KernelLink implements IDisposable {
   private _waiting: (() => void)[] = [];
   private _changed = new Signal<this, void>(this);
   private _changedCells: IChangedCells = {};
+  private _followedCells: ReadonlySet<string> = new Set();
   private _cellsChanged = new Signal<this, void>(this);
   private _progressed = new Signal<this, void>(this);
   private _disposed = false;

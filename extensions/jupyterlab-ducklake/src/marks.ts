@@ -1,5 +1,6 @@
 /** Marks outputs whose tables have moved on, or whose variables have changed, in one notebook. */
 
+import { Notification } from '@jupyterlab/apputils';
 import { CodeCell } from '@jupyterlab/cells';
 import { NotebookActions, NotebookPanel } from '@jupyterlab/notebook';
 import { TranslationBundle } from '@jupyterlab/translation';
@@ -14,7 +15,7 @@ import { asOf, compared } from './moved';
 import { readable } from './names';
 import { IMovedOn } from './protocol';
 import { IRecord, IRecorded, keyOf, recordsOf, stateOf } from './recorded';
-import { allowed, changedAbove, IAgain, IChanged, runBelow } from './rerun';
+import { allowed, changedAbove, IAgain, IChanged, runBelow, unfollowed } from './rerun';
 
 /** Milliseconds that changes of outputs are gathered for. */
 const CALM = 100;
@@ -68,6 +69,11 @@ export class Marks implements IDisposable {
       : [];
   }
 
+  /** The cells of SQL that another kernel ran, so that nobody knows whether their variables have changed. */
+  get unfollowed(): CodeCell[] {
+    return this._isOn ? unfollowed(this._panel.content.widgets, this._link.followedCells) : [];
+  }
+
   get isDisposed(): boolean {
     return this._disposed;
   }
@@ -114,8 +120,21 @@ export class Marks implements IDisposable {
     await this._run((await allowed(this._stale.slice(Math.max(start, 0)), title, this._trans)) ?? []);
   }
 
-  /** Runs the cells below variables that have changed, with the same question. */
+  /** Runs the cells below variables that have changed, with the same question; says where they are unknown. */
   async runChanged(): Promise<void> {
+    await this._link.refresh();
+    const unknown = this.unfollowed.length;
+    if (unknown) {
+      const text = this._trans._n(
+        'DuckLake: this kernel has not run %1 cell of SQL and does not know the values that it read; run it once, or all cells.',
+        'DuckLake: this kernel has not run %1 cells of SQL and does not know the values that they read; run them once, or all cells.',
+        unknown
+      );
+      Notification.info(text, { autoClose: 12000 });
+    }
+    if (!this.changed.length) {
+      return;
+    }
     const title = (count: number) =>
       this._trans._n('Run %1 cell below a changed variable?', 'Run %1 cells below a changed variable?', count);
     const chosen = await allowed(this.changed, title, this._trans);

@@ -144,7 +144,14 @@ export interface IChangedCells {
 export interface IQuestions {
   lakes: {
     given: JSONObject;
-    answer: { lakes: ILake[]; connections: string[]; connections_error?: string; changed_cells: IChangedCells };
+    answer: {
+      lakes: ILake[];
+      connections: string[];
+      connections_error?: string;
+      changed_cells?: IChangedCells;
+      /** The ids of the cells of SQL that this kernel has run, and knows the reads of. */
+      followed_cells?: string[];
+    };
   };
   tree: { given: { alias: string; session: string }; answer: { snapshot: number; schemas: ISchema[] } };
   snapshots: { given: { alias: string; session: string; limit: number }; answer: { snapshots: ISnapshot[] } };

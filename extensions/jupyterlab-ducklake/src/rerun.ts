@@ -68,6 +68,17 @@ export function changedAbove(cells: readonly Cell[], changed: IChangedCells): IC
   });
 }
 
+/** The cells of SQL that another kernel ran: this one does not know the values that they read. */
+export function unfollowed(cells: readonly Cell[], followed: ReadonlySet<string>): CodeCell[] {
+  return cells.filter(
+    (cell): cell is CodeCell =>
+      cell instanceof CodeCell &&
+      cell.model.executionCount !== null &&
+      !followed.has(cell.model.id) &&
+      /^\s*%%ducklake(?![\w-])/.test(cell.model.sharedModel.getSource())
+  );
+}
+
 /**
  * Runs cells below changed variables, from the top.
  *

@@ -5,10 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+import sqlalchemy as sa
 
 import ducklake_lab as dl
+from ducklake_lab.blame.blame import blame
+from ducklake_lab.blame.commits import Commits
+from ducklake_lab.blame.lines import Inserted, Signing
+from ducklake_lab.blame.versions import Found
+from ducklake_lab.catalog.database import CatalogDatabase
+from ducklake_lab.catalog.files import read_data_files
 
 pytestmark = pytest.mark.sampled(4)
 
@@ -255,6 +266,73 @@ def test_only_the_files_of_the_rows_are_read(session: dl.Session, tmp_path: Path
     for path in others:
         path.unlink()
     assert cells(session, "i = 210") == expected
+
+
+def test_rows_that_another_engine_found_are_blamed_alike(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t (i INTEGER, s VARCHAR); INSERT INTO t SELECT i, 'a' FROM range(40) r(i)")
+    session.sql("UPDATE t SET s = 'b' WHERE i < 20")
+    session.sql("ALTER TABLE t ADD COLUMN n INTEGER DEFAULT 7; INSERT INTO t VALUES (100, 'x', 1)")
+    session.sql("UPDATE t SET s = 'c' WHERE i = 3")
+    lake, state = session.lakes[0], session.state()
+    table = state.table_in_text("main", "t")
+    text = "SELECT rowid AS row_id, _ducklake_file_id AS file_id, _ducklake_position AS position FROM t"
+    places = session.sql(text).carried()
+    assert set(pc.is_valid(places.column("file_id")).to_pylist()) == {True, False}
+    found = blame(lake, state, table, Found(places), [0, 1, 2], "UTC")
+    expected = session.table("t").blame().carried()
+    assert found.rows.num_rows == 41 * 3
+    assert found.rows.to_pylist() == expected.to_pylist()
+    assert found.rows.schema == expected.schema
+
+
+def test_rows_without_earlier_versions_take_one_connection_of_the_catalog(
+    session: dl.Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.sql("CREATE TABLE t (i INTEGER, s VARCHAR); INSERT INTO t SELECT i, 'a' FROM range(40) r(i)")
+    session.sql("UPDATE t SET s = 'b' WHERE i = 1")
+    cells(session, "i > 5")
+    opened: list[bool] = []
+    connect = CatalogDatabase.connect
+
+    def counting(self: CatalogDatabase, **more: Any) -> Any:
+        opened.append(True)
+        return connect(self, **more)
+
+    lake, state = session.lakes[0], session.state()
+    found = session.table("t").blame("i > 5")
+    table = state.table_in_text("main", "t")
+    text = "SELECT rowid AS row_id, _ducklake_file_id AS file_id, _ducklake_position AS position, "
+    text += "_ducklake_snapshot_id AS snapshot_id, i::VARCHAR AS t0, s::VARCHAR AS t1 FROM t WHERE i > 5"
+    with lake.connect() as connection:
+        files = read_data_files(connection, table.table_id, sa.true())
+    rows = session.sql(text).carried()
+    monkeypatch.setattr(CatalogDatabase, "connect", counting)
+    blamed = blame(lake, state, table, Found(rows, files), [0, 1], "UTC")
+    assert opened == [True]
+    assert blamed.rows.to_pylist() == found.carried().to_pylist()
+
+
+@pytest.mark.parametrize("rows", [0, 1, 99_999, 100_000, 150_000])
+def test_lines_of_many_rows_are_put_together_in_parts(rows: int) -> None:
+    began = pa.array(np.where(np.arange(rows) % 1000 == 0, 7, 3), pa.int64())
+    texts = {f"t{place}": pa.array([f"{place}.{i}" for i in range(rows)], pa.string()) for place in (0, 2)}
+    table = pa.table({"row_id": pa.array(range(10, 10 + rows), pa.int64()), "began": began, **texts})
+    inserted = Inserted(table, [0, 2], [1, 5])
+    infos = [(n, None, f"author {n}", None, None, None, None) for n in (2, 3, 4, 5, 6)]
+    names = ["snapshot_id", "time", "author", "message", "statement", "notebook", "cell"]
+    kinds = [pa.int64(), pa.timestamp("us", "UTC"), *[pa.string()] * 4, pa.int64()]
+    columns = [pa.array(values, kind) for values, kind in zip(zip(*infos, strict=True), kinds, strict=True)]
+    signing = Signing(["a", "b", "c"], Commits(pa.table(columns, names), {}))
+    lines = [line for part in inserted.lines() for line in signing.sign(part).to_pylist()]
+    assert len(lines) == 2 * rows
+    # 3 and 5 follow snapshots that are kept, and so does 7, which has expired itself
+    authors = {3: "author 3", 5: "author 5", 7: None}
+    for at, line in enumerate(lines):
+        row, place = at // 2, at % 2 * 2
+        snapshot = max(7 if row % 1000 == 0 else 3, (1, 0, 5)[place])
+        told = (line["row_id"], line["column"], line["value"], line["previous"], line["snapshot_id"], line["author"])
+        assert told == (10 + row, "abc"[place], f"{place}.{row}", None, snapshot, authors[snapshot])
+    assert signing.unknown == 0
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 import sys
 import threading
@@ -57,6 +58,40 @@ def test_one_insert_after_another_reads_nothing(session: dl.Session, monkeypatch
     assert "INSERT" in ran
     assert "SELECT" not in ran
     assert session.sql("FROM t ORDER BY i").fetchall() == [(1,), (2,), (3,)]
+
+
+def test_a_settled_file_without_a_log_is_known_again(
+    session: dl.Session, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    FILES.write_back(path)
+    lake = session.lakes[0]
+
+    def number() -> int | None:
+        with lake.connect(fresh=True) as connection:
+            return lake.database.content(connection)
+
+    number()
+    unsettled = number()
+    assert number() != unsettled
+    # every change is older than a step of the clock
+    monkeypatch.setattr("ducklake_lab.catalog.file_marks._STEP", 0)
+    number()
+    settled = number()
+    assert number() == settled
+    counted = itertools.count(1)
+
+    def ask() -> int:
+        with lake.connect() as connection:
+            lake.newest_in(connection)
+            return lake.answer(connection, ("a question", 1), lambda: next(counted))
+
+    assert [ask(), ask()] == [1, 1]
+    code = 'import duckdb, sys; duckdb.connect(sys.argv[1]).execute("UPDATE ducklake_snapshot SET next_file_id = 77")'
+    subprocess.run([sys.executable, "-c", code, str(path)], check=True)
+    assert number() != settled
+    assert ask() == 2
+    session.sql("INSERT INTO t VALUES (2)")
+    assert ask() == 3
 
 
 @pytest.mark.parametrize("written_back", [False, True])

@@ -37,7 +37,7 @@ def run(shell: InteractiveShell, tmp_path: Path) -> Iterator[Run]:
             """Runs a cell; returns the cells that read another value of a variable, with the variables and who changed them."""
             result = shell.run_cell(text, cell_id=cell_id)
             assert result.success != fails
-            questions = Questions(dict, changed_cells=magics.read_variables.changed)
+            questions = Questions(dict, cells=magics.read_variables.cells)
             answer: dict[str, Any] = questions.ask("lakes", {})["changed_cells"]
             return {one: found["variables"] for one, found in answer.items()}
 
@@ -57,6 +57,23 @@ def test_a_cell_is_named_when_its_variable_has_another_value(run: Run) -> None:
     assert run("a", "del g") == {}
     assert run("b", "%%ducklake\nSELECT 1") == {}
     assert run("a", "g = 5") == {}
+
+
+def test_the_cells_that_this_kernel_ran_are_named(run: Run, shell: InteractiveShell) -> None:
+    run("a", "g = 1")
+    run("b", "%%ducklake\nSELECT sum(i) FROM t WHERE g = :g")
+    run("c", "%%ducklake\nSELECT 1")
+    run("d", "%%ducklake --nonsense\nSELECT 1", fails=True)
+    run("e", "%%ducklakes\nSELECT 1", fails=True)
+    run("f", "%ducklake SELECT 1")
+    cells = load(shell).read_variables.cells
+    assert Questions(dict, cells=cells).ask("lakes", {})["followed_cells"] == ["b", "c", "d"]
+    run("b", "%%ducklake\nSELECT 2")
+    assert cells()["followed_cells"] == ["c", "d", "b"]
+    run("c", "1")
+    assert cells()["followed_cells"] == ["d", "b"]
+    # a page asks kernels of which it knows nothing too
+    assert "followed_cells" not in Questions(dict).ask("lakes", {})
 
 
 def test_frames_are_known_by_identity_and_followed_from_cell_to_cell(run: Run) -> None:
