@@ -213,6 +213,18 @@ QUERIES = [
     "SELECT * REPLACE (seats + 1 AS seats) FROM planes ORDER BY ALL",
     "SELECT * RENAME (seats AS chairs), p.* FROM planes p ORDER BY chairs",
     "SELECT COLUMNS('^s'), min(COLUMNS(* EXCLUDE tailnum)) OVER () FROM planes ORDER BY 1",
+    # COLUMNS in WHERE: each operand of AND for all columns that it chooses
+    "SELECT id FROM flights WHERE COLUMNS(* EXCLUDE (info, tags)) IS NOT NULL ORDER BY id",
+    "SELECT id FROM flights WHERE COLUMNS(['month', 'day', 'ID']) > 5 AND (COLUMNS('^ca') IS NOT NULL AND id < 90) ORDER BY id",
+    "SELECT id FROM flights WHERE COLUMNS('^(month|day)$') > 9 OR NOT COLUMNS('^(month|day)$') < 7 ORDER BY id",
+    "SELECT seats, (SELECT max(COLUMNS(['year'])) FROM planes q WHERE COLUMNS(['seats']) < p.seats AND COLUMNS(*) IS NOT NULL) AS y "
+    "FROM planes p WHERE EXISTS (FROM airlines a WHERE COLUMNS(*) <> p.tailnum) AND COLUMNS(['year']) > 1990 ORDER BY ALL",
+    "SELECT p.seats, name FROM planes p, airlines WHERE COLUMNS(* REPLACE (year - 1990 AS year)) IS NOT NULL ORDER BY ALL",
+    # Words that name tables, queries and arguments
+    "WITH values AS (SELECT seats FROM planes), recursive AS (SELECT seats + 1 AS n FROM values) FROM values, recursive ORDER BY ALL",
+    "WITH RECURSIVE recursive(n) AS (SELECT min(seats) FROM planes UNION ALL SELECT n + 20 FROM recursive WHERE n < 60) FROM recursive ORDER BY n",
+    "SELECT values.seats, x FROM planes values JOIN VALUES (20), (40) v(x) ON x = seats ORDER BY ALL",
+    "FROM planes, repeat_row(1, 2, num_rows := 2) ORDER BY ALL",
     # Windows
     "SELECT id, row_number() OVER (PARTITION BY carrier ORDER BY dep_delay, id) AS r, rank() OVER (ORDER BY month), lag(id, 2) OVER (ORDER BY id), sum(distance) OVER (PARTITION BY month ORDER BY id ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) FROM flights ORDER BY id",
     "SELECT id, carrier FROM flights QUALIFY row_number() OVER (PARTITION BY carrier ORDER BY dep_delay DESC, id) <= 2 ORDER BY carrier, id",

@@ -246,6 +246,14 @@ REFUSED = [
         "WITH RECURSIVE … USING KEY",
     ),
     ("SELECT max(p) FROM (SELECT row(month, day) AS p FROM flights)", "without names"),
+    (
+        "SELECT month FROM flights GROUP BY month HAVING max(COLUMNS(['month'])) > 1",
+        r"COLUMNS\(…\) is supported on Spark in",
+    ),
+    ("SELECT count(*) FROM flights GROUP BY COLUMNS(['month'])", r"COLUMNS\(…\) is supported on Spark in"),
+    ("SELECT 1 FROM planes p JOIN airlines ON COLUMNS(*) IS NOT NULL", r"COLUMNS\(…\) is supported on Spark in"),
+    ('SELECT id FROM flights WHERE "columns"(*) IS NOT NULL', r"COLUMNS\(…\) is supported on Spark in"),
+    ("SELECT COLUMNS(lambda c: c = 'id') FROM flights", "COLUMNS with anything but"),
 ]
 
 

@@ -18,7 +18,7 @@ from ducklake_lab.sql.bind.entries import EntryBinder
 from ducklake_lab.sql.bind.expansion import dotted_column, rows_as_list
 from ducklake_lab.sql.bind.item_names import aliased, name_columns, note_written, output_name
 from ducklake_lab.sql.bind.lambdas import with_columns, without_comprehension
-from ducklake_lab.sql.bind.star_expansion import fields_of_row, gives_fields, has_star
+from ducklake_lab.sql.bind.star_expansion import expand_condition, fields_of_row, gives_fields, has_star
 from ducklake_lab.sql.bind.unpivots import expand
 from ducklake_lab.sql.kinds import kind_of_cast
 from ducklake_lab.sql.notes import Output, Outputs, notes
@@ -28,6 +28,12 @@ from ducklake_lab.sql.scope import Ctes, Scope, column_of, resolve
 
 #: Schemas of DuckDB's built-in functions; DuckDB prints a list as `main.list_value(…)`.
 _BUILT_IN = (["main"], ["system"], ["system", "main"], ["pg_catalog"])
+
+#: Functions that no expression has on Spark, and why.
+_REFUSED = {
+    "alias": "Function alias is not supported on Spark.",  # it would see aliases
+    "columns": "COLUMNS(…) is supported on Spark in SELECT, WHERE and ORDER BY alone.",
+}
 
 
 class QueryBinder(EntryBinder):
@@ -126,6 +132,7 @@ class QueryBinder(EntryBinder):
 
         condition = node.args.get("where")
         if condition is not None:
+            condition.set("this", expand_condition(condition.this, scope))
             condition.set("this", self.expression(condition.this, scope, ctes, aliases))
             for relation in scope.relations:
                 if not relation.nullable:
@@ -178,8 +185,8 @@ class QueryBinder(EntryBinder):
             return node
         elif isinstance(node, exp.DataType):
             return node
-        elif isinstance(node, exp.Anonymous) and node.name.casefold() == "alias":
-            raise UnsupportedFeatureError("Function alias is not supported on Spark.")  # it would see aliases
+        elif isinstance(node, exp.Anonymous) and (refused := _REFUSED.get(node.name.casefold())):
+            raise UnsupportedFeatureError(refused)
         else:
             if isinstance(node, exp.Array) and len(node.expressions) == 1:
                 node = without_comprehension(node)

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import is_aggregate
-from ducklake_lab.errors import BindError
-from ducklake_lab.model.types import DataType
+from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.sql.bind.aliases import alias_value
 from ducklake_lab.sql.bind.binding import Binding
+from ducklake_lab.sql.bind.key_positions import read_order, read_places
 from ducklake_lab.sql.bind.star_expansion import expand, has_star
-from ducklake_lab.sql.kinds import kind_of
 from ducklake_lab.sql.notes import Outputs, Relation, notes
 from ducklake_lab.sql.scope import Ctes, Scope
-from ducklake_lab.sql.types import to_sqlglot
-
-#: Nodes that are literals to DuckDB; `true` and `DATE '…'` are casts.
-_LITERALS = (exp.Literal, exp.Null, exp.ByteString, exp.RawString)
 
 
 def bind_group(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]) -> None:
@@ -39,7 +34,7 @@ def bind_group(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, alia
         return
     _without_empty(group)
     parts = (group.args.get(part) or [] for part in ("expressions", "rollup", "cube", "grouping_sets"))
-    _read_places(node, [key for part in parts for item in part for key in _keys_of(item)], "GROUP BY")
+    read_places(binder, node, [key for part in parts for item in part for key in _keys_of(item)], "GROUP BY")
     for index, key in enumerate(list(group.expressions)):
         position = _alias_position(key, aliases)
         if position is not None and not any(relation.find(key.name) for relation in scope.relations):
@@ -56,37 +51,6 @@ def _keys_of(item: exp.Expr) -> list[exp.Expr]:
     if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
         return [key for one in item.expressions for key in _keys_of(one)]
     return [item]
-
-
-def _read_places(node: exp.Select, keys: Sequence[exp.Expr], clause: str) -> None:
-    """Reads integers among keys as positions in the SELECT list, whose stars are expanded."""
-    width = None if any(has_star(item) for item in node.expressions) else len(node.expressions)
-    for key in list(keys):
-        _read_place(key, width, clause)
-
-
-def _read_place(key: exp.Expr, width: int | None, clause: str) -> None:
-    """Reads an integer as a position; afterwards each key that is a bare literal is one.
-
-    Other literals are values of GROUP BY. Only literals count: `1 + 1` is a value too.
-
-    Raises:
-        BindError: the SELECT list has no such position, or ORDER BY or DISTINCT ON has another literal.
-    """
-    bare = key.unnest()
-    literal = bare.this.unnest() if isinstance(bare, exp.Neg | exp.Collate) else bare
-    is_number = isinstance(literal, exp.Literal) and not literal.is_string
-    if not isinstance(literal, _LITERALS) or (literal is not bare and is_number != isinstance(bare, exp.Neg)):
-        return
-    shown = f"{clause} {bare.sql(dialect='duckdb')}"
-    if not literal.is_int:
-        if clause != "GROUP BY":
-            raise BindError(f"{shown} is a constant, which orders nothing; leave it out.")
-        key.replace(exp.Cast(this=bare.copy(), to=to_sqlglot(kind_of(bare) or DataType("int32"))))
-    elif literal is not bare or (width is not None and not 0 < int(literal.name) <= width):
-        raise BindError(f"{shown} names no column" + (f": the SELECT list has {width}." if width is not None else "."))
-    elif key is not literal:
-        key.replace(literal.copy())
 
 
 def _without_empty(group: exp.Group) -> None:
@@ -176,9 +140,11 @@ def bind_distinct(
     keys = distinct.args["on"]
     written = keys.expressions if isinstance(keys, exp.Tuple) else [keys.unnest()]
     expanded = [one.unalias() for key in written for one in expand(key, scope)]
-    keys = exp.Tuple(expressions=expanded)
+    distinct.set("on", exp.Tuple(expressions=expanded))
+    keys = exp.Tuple(expressions=read_places(binder, node, expanded, "DISTINCT ON"))
+    if not keys.expressions:
+        raise UnsupportedFeatureError("DISTINCT ON of constants alone is not supported; leave them out.")
     distinct.set("on", keys)
-    _read_places(node, expanded, "DISTINCT ON")
     for key in keys.expressions:
         position = _alias_position(key, aliases) if outputs is not None else None
         key.replace(binder.expression(key, scope, ctes, aliases) if position is None else exp.Literal.number(position))
@@ -193,7 +159,8 @@ def bind_order(
         return
     _expand_all(clause, outputs)
     _expand_stars(clause, scope)
-    _read_places(node, [item.this for item in clause.expressions], "ORDER BY")
+    if not read_order(binder, node, None if any(map(has_star, node.expressions)) else len(node.expressions)):
+        return
     for item in clause.expressions:
         if isinstance(item.this, exp.Collate) and _alias_position(item.this.this, aliases) is not None:
             # the name means the output column here too
@@ -238,8 +205,8 @@ def bind_order_of_names(binder: Binding, node: exp.Expr, outputs: Outputs, paren
         order = node.args.get("order")
         if order is not None:
             _expand_all(order, outputs)
+            read_order(binder, node, len(outputs) if outputs is not None else None)
             for item in order.expressions:
-                _read_place(item.this, len(outputs) if outputs is not None else None, "ORDER BY")
                 key = item.this.unnest()
                 position = (
                     _output_position(key, outputs) or _position_in_sides(key, node) or _position_of_value(key, node)

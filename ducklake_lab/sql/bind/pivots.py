@@ -13,7 +13,7 @@ from math import prod
 
 from sqlglot import exp
 
-from ducklake_lab.errors import SqlError, UnsupportedFeatureError
+from ducklake_lab.errors import BindError, SqlError, UnsupportedFeatureError
 from ducklake_lab.sql.bind.item_names import output_name
 from ducklake_lab.sql.bind.unpivots import CELL, NAME, VALUE, Unpivoted, parts_of
 from ducklake_lab.sql.dialect import DuckLakeSql
@@ -200,7 +200,19 @@ def _values(field: exp.Expr) -> list[tuple[exp.Expr, str]]:
             raise _refused(f"PIVOT by {value.sql(dialect=DuckLakeSql)}")
         shown = item.args["alias"].name if isinstance(item, exp.PivotAlias | exp.Alias) else _shown(value)
         values.append((value, shown))
+    _check_once([value for value, _ in values])
     return values
+
+
+def _check_once(values: Sequence[exp.Expr]) -> None:
+    """Raises BindError for a value that a PIVOT lists twice."""
+    seen: set[exp.Expr] = set()
+    for value in values:
+        if value in seen:
+            raise BindError(f"PIVOT lists the value {value.sql(dialect=DuckLakeSql)} twice; name it once.")
+        seen.add(value)
+    if any(isinstance(value, exp.Boolean) for value in values) and any(value.is_number for value in values):
+        raise _refused("PIVOT by numbers and truth values")  # DuckDB takes 1 and true for one value
 
 
 def _shown(value: exp.Expr) -> str:

@@ -20,6 +20,7 @@ from ducklake_lab.model.types import ON_SPARK, DataType
 from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.bind.expansion import normalised
 from ducklake_lab.sql.bind.item_names import aliased
+from ducklake_lab.sql.bind.star_expansion import refuse_columns
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.kinds import kind_of_output
 from ducklake_lab.sql.notes import Output, notes
@@ -103,6 +104,7 @@ def plan_delete(op: Delete, resolver: Resolver) -> QueryPlan:
         # A row is deleted once, even if it matches several rows of the other tables.
         tree.set("distinct", exp.Distinct())
     if condition is not None:
+        refuse_columns(condition)
         tree.set("where", condition.copy())
     _take_over_with(op.tree, tree)
     outputs = binder.query(tree, None, {})
@@ -119,6 +121,8 @@ def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> Qu
     table = op.tree.this
     target = table.alias_or_name
     assigned = assignments_of(op.tree.expressions, target, op.table.name, columns)
+    for part in (*assigned.values(), op.tree.args.get("where")):
+        refuse_columns(part)
     items: list[exp.Expr] = _virtual(table)
     for column in columns:
         value = assigned.get(column.column_id)

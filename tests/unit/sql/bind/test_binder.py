@@ -67,6 +67,19 @@ from tests.unit.sql.lakes import Lakes, any_plan, plan
             'Neither planes nor airlines has a column "yaer" (line 1, column 19). Did you mean year?',
         ),
         (
+            "SELECT tailnum FROM planes WHERE COLUMNS(['year', 'yaer']) > 1",
+            'planes has no column "yaer", which COLUMNS([…]) names.',
+        ),
+        (
+            "SELECT COLUMNS('a') FROM (SELECT 1 AS b)",
+            "COLUMNS(…) matches no column.",
+        ),
+        ("SELECT COLUMNS(['a'])", "COLUMNS(…) needs a FROM clause."),
+        (
+            "SELECT tailnum FROM planes WHERE COLUMNS('y') > 1 OR COLUMNS('t') = 'a'",
+            "All COLUMNS(…) in one expression must choose the same columns.",
+        ),
+        (
             "SELECT * FROM planes JOIN (SELECT 1 AS a) USING (year)",
             'unnamed_subquery has no column "year" to join by (line 1, column 50).',
         ),
