@@ -46,6 +46,7 @@ class Scope:
     Attributes:
         merged: columns of USING by folded name, which `*` shows once.
         touched: an inner query uses a name of this scope, and so is correlated.
+        aliases: the values of the SELECT list by their folded names.
         frame: takes the qualifiers of columns that the text cannot keep.
     """
 
@@ -53,6 +54,7 @@ class Scope:
     relations: list[Relation] = field(default_factory=list)
     merged: dict[str, Merged] = field(default_factory=dict)
     touched: bool = False
+    aliases: dict[str, exp.Expr] = field(default_factory=dict)
     frame: Qualifiers | None = None
 
     @property

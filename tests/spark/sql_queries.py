@@ -220,6 +220,10 @@ QUERIES = [
     "SELECT seats, (SELECT max(COLUMNS(['year'])) FROM planes q WHERE COLUMNS(['seats']) < p.seats AND COLUMNS(*) IS NOT NULL) AS y "
     "FROM planes p WHERE EXISTS (FROM airlines a WHERE COLUMNS(*) <> p.tailnum) AND COLUMNS(['year']) > 1990 ORDER BY ALL",
     "SELECT p.seats, name FROM planes p, airlines WHERE COLUMNS(* REPLACE (year - 1990 AS year)) IS NOT NULL ORDER BY ALL",
+    # Keys of set operations BY NAME, and positions beside equal constants
+    "SELECT f.id FROM flights f UNION ALL BY NAME SELECT seats, id FROM planes p, (SELECT 3 AS id) ORDER BY f.id DESC, p.seats",
+    "(SELECT id FROM flights UNION ALL SELECT month FROM flights) UNION BY NAME (SELECT seats FROM planes UNION SELECT year FROM planes) ORDER BY month, year",
+    "SELECT 1, seats FROM planes UNION SELECT year AS seats, 1 FROM planes ORDER BY seats, 1",
     # Words that name tables, queries and arguments
     "WITH values AS (SELECT seats FROM planes), recursive AS (SELECT seats + 1 AS n FROM values) FROM values, recursive ORDER BY ALL",
     "WITH RECURSIVE recursive(n) AS (SELECT min(seats) FROM planes UNION ALL SELECT n + 20 FROM recursive WHERE n < 60) FROM recursive ORDER BY n",

@@ -10,7 +10,14 @@ from ducklake_lab.duckdb.evaluation import is_aggregate
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.sql.bind.aliases import alias_value
 from ducklake_lab.sql.bind.binding import Binding
-from ducklake_lab.sql.bind.key_positions import read_order, read_places
+from ducklake_lab.sql.bind.key_positions import (
+    output_position,
+    position_in_sides,
+    position_of_value,
+    read_order,
+    read_places,
+    written_position,
+)
 from ducklake_lab.sql.bind.star_expansion import expand, has_star
 from ducklake_lab.sql.notes import Outputs, Relation, notes
 from ducklake_lab.sql.scope import Ctes, Scope
@@ -40,10 +47,19 @@ def bind_group(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, alia
         if position is not None and not any(relation.find(key.name) for relation in scope.relations):
             group.expressions[index].replace(exp.Literal.number(position))
             continue
-        key.replace(binder.expression(key, scope, ctes, aliases))
+        _bind_keys(binder, key, scope, ctes, aliases)
     for part in ("rollup", "cube", "grouping_sets"):
         for item in group.args.get(part) or []:
-            binder.children(item, scope, ctes, aliases)
+            _bind_keys(binder, item, scope, ctes, aliases)
+
+
+def _bind_keys(binder: Binding, item: exp.Expr, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]) -> None:
+    """Binds the keys of an item of GROUP BY; names of the SELECT list are keys, and no parts of keys."""
+    for key in _keys_of(item):
+        known = aliases if isinstance(key.unnest(), exp.Column) else None
+        bound = binder.expression(key, scope, ctes, known)
+        if bound is not key:
+            key.replace(bound)
 
 
 def _keys_of(item: exp.Expr) -> list[exp.Expr]:
@@ -168,7 +184,7 @@ def bind_order(
             value = alias_value(column, aliases[column.name.casefold()])
             notes(value).is_bound = True
             item.this.set("this", value)
-        position = _alias_position(item.this, aliases) or _written_position(item.this) if outputs is not None else None
+        position = _alias_position(item.this, aliases) or written_position(item.this) if outputs is not None else None
         if position is not None:
             item.set("this", exp.Literal.number(position))
         else:
@@ -208,12 +224,12 @@ def bind_order_of_names(binder: Binding, node: exp.Expr, outputs: Outputs, paren
             read_order(binder, node, len(outputs) if outputs is not None else None)
             for item in order.expressions:
                 key = item.this.unnest()
-                position = (
-                    _output_position(key, outputs) or _position_in_sides(key, node) or _position_of_value(key, node)
-                )
+                if isinstance(key, exp.Literal):
+                    continue
+                position = output_position(key, outputs) or position_in_sides(key, node) or position_of_value(key, node)
                 if position is not None:
                     item.set("this", exp.Literal.number(position))
-                elif isinstance(key, exp.Literal | exp.Column | exp.Collate) or outputs is None or has_star(key):
+                elif isinstance(key, exp.Column | exp.Collate) or outputs is None or has_star(key):
                     binder.expression(item, scope, ctes)
                 else:
                     raise BindError(
@@ -296,79 +312,3 @@ def _alias_position(key: exp.Expr, aliases: Mapping[str, exp.Expr]) -> int | Non
     """Returns the position of the output column with a bare name as its alias; None without one."""
     value = aliases.get(key.name.casefold()) if isinstance(key, exp.Column) and not key.table else None
     return notes(value).alias_position if value is not None else None
-
-
-def _written_position(key: exp.Expr) -> int | None:
-    """Returns the position in `#1` of ORDER BY."""
-    return int(key.name) if isinstance(key, exp.PositionalColumn) else None
-
-
-def _output_position(node: exp.Expr, outputs: Outputs) -> int | None:
-    """Returns the position of the first output column of a set operation with a bare name."""
-    if outputs is None or not isinstance(node, exp.Column) or node.table:
-        return _written_position(node)
-    folded = node.name.casefold()
-    return next((index for index, output in enumerate(outputs, 1) if output.name.casefold() == folded), None)
-
-
-def _position_in_sides(node: exp.Expr, query: exp.Expr) -> int | None:
-    """Returns the position of a column whose bare name occurs only in a later side of a set operation."""
-    query = query.unnest()
-    if not isinstance(query, exp.SetOperation) or query.args.get("by_name"):
-        return None
-    for side in (query.this, query.expression):
-        position = _output_position(node, notes(side).outputs) or _position_in_sides(node, side)
-        if position is not None:
-            return position
-    return None
-
-
-def _position_of_value(key: exp.Expr, query: exp.Expr) -> int | None:
-    """Returns the position of the column that a side of a set operation computes as a key; None without one.
-
-    Raises:
-        BindError: the sides compute it at several positions.
-    """
-    sides = [side for side in _sides(query) if notes(side).outputs is not None]
-    positions = {
-        position
-        for side in sides
-        for position, item in enumerate(side.expressions, 1)
-        if _is_computed_as(key, item.unalias())
-    }
-    if len(positions) > 1:
-        raise BindError(
-            f"ORDER BY {key.sql(dialect='duckdb')} is ambiguous: the sides compute it at several positions. "
-            "Use the number of a column."
-        )
-    return next(iter(positions), None)
-
-
-def _sides(query: exp.Expr) -> Iterator[exp.Select]:
-    """Yields the SELECTs of a set operation; none of one BY NAME, whose positions are others."""
-    query = query.unnest()
-    if isinstance(query, exp.Select):
-        yield query
-    elif isinstance(query, exp.SetOperation) and not query.args.get("by_name"):
-        yield from _sides(query.this)
-        yield from _sides(query.expression)
-
-
-def _is_computed_as(key: object, value: object) -> bool:
-    """Returns whether a key as written means a bound value, so that one name may have a table and the other none."""
-    if isinstance(key, list) and isinstance(value, list):
-        return len(key) == len(value) and all(map(_is_computed_as, key, value))
-    if isinstance(key, str) and isinstance(value, str):
-        return key.casefold() == value.casefold()
-    if not isinstance(key, exp.Expr) or not isinstance(value, exp.Expr):
-        return key == value or not (key or value)
-    key, value = key.unnest(), value.unnest()
-    if isinstance(key, exp.Column) and isinstance(value, exp.Column):
-        relation, tables = notes(value).relation, [part.name for part in key.parts[:-1]]
-        same = key.name.casefold() == value.name.casefold()
-        return same and (not tables or (relation is not None and relation.matches(tables)))
-    if type(key) is not type(value) or isinstance(key, exp.Query):
-        return False
-    if isinstance(key, exp.Literal):
-        return key == value
-    return all(_is_computed_as(key.args.get(name), value.args.get(name)) for name in {**key.args, **value.args})

@@ -108,6 +108,7 @@ def plan_delete(op: Delete, resolver: Resolver) -> QueryPlan:
         tree.set("where", condition.copy())
     _take_over_with(op.tree, tree)
     outputs = binder.query(tree, None, {})
+    _check_sources(tree)
     return finish(tree, outputs, binder, tuple(VIRTUAL_COLUMNS.values()))
 
 
@@ -144,6 +145,7 @@ def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> Qu
         tree.set("qualify", exp.Qualify(this=exp.EQ(this=first, expression=exp.Literal.number(1))))
     _take_over_with(op.tree, tree)
     outputs = binder.query(tree, None, {})
+    _check_sources(tree)
     return finish(tree, outputs, binder, [*VIRTUAL_COLUMNS.values(), *(column.data_type for column in columns)])
 
 
@@ -154,6 +156,18 @@ def _add_to_from(tree: exp.Select, item: exp.Expr) -> None:
     added.set("joins", None)
     for join in (exp.Join(this=added), *joins):
         tree.append("joins", join)
+
+
+def _check_sources(tree: exp.Select) -> None:
+    """Raises BindError if one of the other tables of a bound UPDATE or DELETE names a column of the changed table."""
+    target = notes(tree.expressions[0].unalias()).relation
+    for join in tree.args.get("joins") or ():
+        for column in join.find_all(exp.Column):
+            if notes(column).relation is target:
+                message = (
+                    f'"{column.name}" of {column.table}, which changes, is not seen by the other tables; use WHERE.'
+                )
+                raise BindError(message)
 
 
 def _take_over_with(statement: exp.Expr, tree: exp.Select) -> None:
