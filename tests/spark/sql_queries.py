@@ -220,6 +220,9 @@ QUERIES = [
     "SELECT seats, (SELECT max(COLUMNS(['year'])) FROM planes q WHERE COLUMNS(['seats']) < p.seats AND COLUMNS(*) IS NOT NULL) AS y "
     "FROM planes p WHERE EXISTS (FROM airlines a WHERE COLUMNS(*) <> p.tailnum) AND COLUMNS(['year']) > 1990 ORDER BY ALL",
     "SELECT p.seats, name FROM planes p, airlines WHERE COLUMNS(* REPLACE (year - 1990 AS year)) IS NOT NULL ORDER BY ALL",
+    # A star under one name; a table inside that is called like the one around
+    "SELECT sum(x) FROM (SELECT * EXCLUDE (tailnum, seats) AS x FROM planes)",
+    "SELECT seats, (SELECT p.year + p.w FROM (SELECT 3 AS w) p) AS y FROM planes p ORDER BY ALL",
     # Keys of set operations BY NAME, and positions beside equal constants
     "SELECT f.id FROM flights f UNION ALL BY NAME SELECT seats, id FROM planes p, (SELECT 3 AS id) ORDER BY f.id DESC, p.seats",
     "(SELECT id FROM flights UNION ALL SELECT month FROM flights) UNION BY NAME (SELECT seats FROM planes UNION SELECT year FROM planes) ORDER BY month, year",

@@ -15,7 +15,9 @@ from ducklake_lab.sql.scope import Scope, bind_error, replace_qualifiers, resolv
 
 
 def expand(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
-    """Expands a projection: `*`, `t.*` and COLUMNS(…) become columns; others stay."""
+    """Expands a projection: `*`, `t.*` and COLUMNS(…) become columns; others stay. All columns of a star get its alias."""
+    if isinstance(item, exp.Alias) and has_star(item.this):
+        return [exp.alias_(column.unalias(), item.alias, quoted=True) for column in expand(item.this, scope)]
     inner = item.this if isinstance(item, exp.Alias) else item
     if isinstance(inner, exp.Star):
         columns = scope.star()
