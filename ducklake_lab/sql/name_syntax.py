@@ -70,11 +70,20 @@ class NameParser(PivotParser):
         return super()._parse_table_alias(alias_tokens)
 
     def _parse_with(self, skip_with_token: bool = False) -> exp.With | None:
-        at = self._index + (not skip_with_token)
+        self._name_query(self._index + (not skip_with_token))
+        return super()._parse_with(skip_with_token)
+
+    def _parse_cte(self) -> exp.CTE | exp.FunctionSpecification | None:
+        query = super()._parse_cte()
+        if self._curr.token_type == TokenType.COMMA:
+            self._name_query(self._index + 1)
+        return query
+
+    def _name_query(self, at: int) -> None:
+        """Reads RECURSIVE as a name in `WITH recursive AS (…)`."""
         kinds = [token.token_type for token in self._tokens[at : at + 2]]
         if kinds in ([TokenType.RECURSIVE, TokenType.ALIAS], [TokenType.RECURSIVE, TokenType.L_PAREN]):
-            self._make_name(at)  # `WITH recursive AS (…)`
-        return super()._parse_with(skip_with_token)
+            self._make_name(at)
 
     def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
         if self._next.token_type == TokenType.COLON_EQ and self._curr.token_type in _OPERATORS:

@@ -231,7 +231,6 @@ QUERIES = [
     "WITH values AS (SELECT seats FROM planes), recursive AS (SELECT seats + 1 AS n FROM values) FROM values, recursive ORDER BY ALL",
     "WITH RECURSIVE recursive(n) AS (SELECT min(seats) FROM planes UNION ALL SELECT n + 20 FROM recursive WHERE n < 60) FROM recursive ORDER BY n",
     "SELECT values.seats, x FROM planes values JOIN VALUES (20), (40) v(x) ON x = seats ORDER BY ALL",
-    "FROM planes, repeat_row(1, 2, num_rows := 2) ORDER BY ALL",
     # Windows
     "SELECT id, row_number() OVER (PARTITION BY carrier ORDER BY dep_delay, id) AS r, rank() OVER (ORDER BY month), lag(id, 2) OVER (ORDER BY id), sum(distance) OVER (PARTITION BY month ORDER BY id ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) FROM flights ORDER BY id",
     "SELECT id, carrier FROM flights QUALIFY row_number() OVER (PARTITION BY carrier ORDER BY dep_delay DESC, id) <= 2 ORDER BY carrier, id",

@@ -23,6 +23,7 @@ CHECKED = {
     "_parse_bitwise": ("30.30.0", "8a40d01487401d32"),
     "_parse_bracket": ("30.30.0", "4ff8f89b99e88674"),
     "_parse_bracket_key_value": ("30.30.0", "bea8db58cb9d21e3"),
+    "_parse_cte": ("30.30.0", "aa7a8517e09f4d58"),
     "_parse_cube_or_rollup": ("30.30.0", "175a1adc7b05a301"),
     "_parse_derived_table_values": ("30.30.0", "dd7c7073ffebe64f"),
     "_parse_disjunction": ("30.30.0", "6fcaae5342166655"),

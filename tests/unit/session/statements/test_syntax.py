@@ -101,6 +101,7 @@ _POSITIONS: dict[str, set[str]] = {
     "INSERT INTO {} (a) VALUES (1)": set(),
     "UPDATE {} SET a = 1": set(),
     "WITH {}(a) AS (SELECT 1) SELECT 1": set(),
+    "WITH a AS (SELECT 1), {} AS (SELECT 1) SELECT 1": set(),
     "INSERT INTO x ({}) VALUES (1)": set(),
     # functions, methods, and functions of a schema
     "SELECT {}(1) FROM q": set(),
@@ -113,8 +114,6 @@ _POSITIONS: dict[str, set[str]] = {
     "SELECT 'a'.{}() FROM q": {"at"},
     "SELECT 1 FROM {}('a')": {"only"},
     "SELECT 1 FROM s.{}('a')": set(),
-    "SELECT 1 FROM f(1, {} := 2)": set(),
-    "SELECT f(a, {} := 2) FROM q": set(),
     # definitions
     "CREATE TABLE {} (a INTEGER)": set(),
     # any, LIKE and UNIQUE are refused by name
