@@ -20,12 +20,18 @@ MERGES = [
     "WHEN NOT MATCHED THEN INSERT (k) VALUES (s.t * 2)",
     "USING u ON t.k = u.k WHEN MATCHED THEN UPDATE SET k = t.k + 0.5, v = 1.50 "
     "WHEN NOT MATCHED THEN INSERT VALUES ('7', u.v)",
+    # several source rows for a row that goes
+    "USING (VALUES (1), (3), (1), (9), (1)) s(k) USING (k) WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (k) VALUES (k)",
+    "USING (FROM u UNION ALL FROM u) s ON t.k >= s.k WHEN MATCHED AND t.k > 1 THEN DELETE WHEN MATCHED THEN DO NOTHING "
+    "WHEN NOT MATCHED BY SOURCE THEN UPDATE SET v = 'left'",
+    "USING (VALUES (1, 1), (1, 2), (2, 1)) s(k, n) ON t.k = s.k WHEN MATCHED AND n = 1 AND s.k = 2 THEN UPDATE SET v = 'x' "
+    "WHEN MATCHED THEN DELETE",
 ]
 
 
 def duckdb_rows(merge: str) -> list[tuple[Any, ...]]:
-    """The rows of table t after a MERGE INTO it, in DuckDB."""
+    """The count that a MERGE gives in DuckDB, then the rows of table t after it."""
     with duckdb.connect() as plain:
         plain.execute(TABLES)
-        plain.execute(f"MERGE INTO t {merge}")
-        return plain.execute("SELECT * FROM t ORDER BY ALL").fetchall()
+        count = plain.execute(f"MERGE INTO t {merge}").fetchall()
+        return count + plain.execute("SELECT * FROM t ORDER BY ALL").fetchall()

@@ -30,10 +30,11 @@ def query_text(sql: str) -> str:
     parsed = json.loads(serialized)
     if parsed["error"]:
         message = str(parsed["error_message"]).splitlines()[0]
-        if parsed["error_type"] == "not implemented":
+        if parsed["error_type"] in ("not implemented", "serialization"):
             if re.search(r"\bPIVOT", sql, re.IGNORECASE) is not None:
                 raise UnsupportedFeatureError(
-                    "A view or macro takes no PIVOT whose values are read from the data; list them: ON column IN ('a', 'b')."
+                    "A view or macro takes no PIVOT whose values are read from the data or computed; "
+                    "list them: ON column IN ('a', 'b')."
                 )
             raise UnsupportedFeatureError(f"Views and macros cannot be kept with this query: {message}")
         raise SqlSyntaxError(f"{message[:1].upper()}{message[1:]}.")

@@ -70,8 +70,12 @@ def _all_typed(untyped: Mapping[str, str]) -> bool:
     return nothing or untyped.get("min") == untyped.get("max") == "00"
 
 
-def _parse(text: str) -> object:
-    return duckdb.sqltype(text)
+def _parse(text: str) -> object | None:
+    """Returns the type of what a file stores; None if a field has no name, which DuckDB prints without quotes."""
+    try:
+        return duckdb.sqltype(text)
+    except duckdb.InvalidInputException:
+        return None
 
 
 def _place(stored: object, path: _Path) -> tuple[str, str] | None:

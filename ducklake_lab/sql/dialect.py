@@ -374,9 +374,13 @@ class DuckLakeSql(DuckDB):
             return self._tokens[at - 1].token_type != TokenType.MAP
 
         def _parse_insert_table(self) -> exp.Expr | None:
-            # The base parser reads `rows FROM` as syntax of other dialects.
+            # The base parser reads `rows FROM` as syntax of other dialects, and `values (a) VALUES (1)` as rows.
             is_name = self._curr.text.upper() == "ROWS" and self._next.token_type == TokenType.FROM
-            table = self._parse_table_parts(schema=True) if is_name else super()._parse_insert_table()
+            is_name = is_name or self._curr.token_type == TokenType.VALUES
+            if is_name:
+                table = self._parse_schema(self._parse_table_parts(schema=True))
+            else:
+                table = super()._parse_insert_table()
             return self._parse_schema(this=table) if self._match_text_seq("BY", "POSITION") else table
 
         def _parse_typed_literal(self) -> exp.Expr | None:

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from ducklake_lab.sql.notes import notes
 from ducklake_lab.sql.operators import OperatorGenerator
+from ducklake_lab.sql.pivot_syntax import Unpivoted
 
 
 class DuckLakeGenerator(OperatorGenerator):
@@ -15,6 +16,7 @@ class DuckLakeGenerator(OperatorGenerator):
 
     TRANSFORMS: ClassVar[Any] = {
         **OperatorGenerator.TRANSFORMS,
+        Unpivoted: lambda self, node: f"UNPIVOT ({self.expressions(node, flat=True)})",  # in errors alone
         # The base generator writes a cast empty map as a map of a map.
         exp.ToMap: lambda self, node: f"MAP {self.sql(node, 'this')}" if node.this.expressions else "MAP {}",
     }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.parsers.duckdb import DuckDBParser
-from sqlglot.tokens import TokenType
+from sqlglot.tokens import Token, TokenType
 
 from ducklake_lab.sql.pivot_syntax import PivotParser
 
@@ -26,6 +27,9 @@ _FUNCTIONS = _NAMES | _kinds(
     "VOLATILE",
 )
 
+#: Operators that name arguments: `f(glob := 1)`.
+_OPERATORS = _kinds("GLOB", "ILIKE", "LIKE", "NOTNULL")
+
 
 class NameParser(PivotParser):
     """The part of a parser that reads names."""
@@ -44,13 +48,53 @@ class NameParser(PivotParser):
     }
     QUERY_MODIFIER_TOKENS: ClassVar[Any] = set(QUERY_MODIFIER_PARSERS)
     # After a dot or AS, any word is a name: `t.select`.
-    RESERVED_TOKENS: ClassVar[Any] = DuckDBParser.RESERVED_TOKENS - {TokenType.SELECT, TokenType.NOT}
+    RESERVED_TOKENS: ClassVar[Any] = DuckDBParser.RESERVED_TOKENS - _kinds("SELECT", "NOT", "UNKNOWN")
 
     def _parse_table_part(self, schema: bool = False) -> exp.Expr | None:
-        if self._prev is None or self._prev.token_type != TokenType.DOT or not self._curr.text[:1].isalpha():
+        after_dot = self._prev is not None and self._prev.token_type == TokenType.DOT
+        if self._curr.token_type == TokenType.VALUES and not after_dot:
+            return self._parse_id_var(any_token=True)
+        if not after_dot or not self._curr.text[:1].isalpha():
             return super()._parse_table_part(schema)
         call = None if schema else self._parse_function(anonymous=True, optional_parens=False, any_token=True)
         return call or self._parse_id_var(any_token=True)
+
+    def _parse_derived_table_values(self, allow_value_synonym: bool = False) -> exp.Values | None:
+        # without rows after it, VALUES is the name of a table
+        is_name = self._curr.token_type == TokenType.VALUES and self._next.token_type != TokenType.L_PAREN
+        return None if is_name else super()._parse_derived_table_values(allow_value_synonym)
+
+    def _parse_table_alias(self, alias_tokens: Collection[TokenType] | None = None) -> exp.TableAlias | None:
+        if self._curr.token_type == TokenType.VALUES:
+            alias_tokens = (TokenType.VALUES,)
+        return super()._parse_table_alias(alias_tokens)
+
+    def _parse_with(self, skip_with_token: bool = False) -> exp.With | None:
+        self._name_query(self._index + (not skip_with_token))
+        return super()._parse_with(skip_with_token)
+
+    def _parse_cte(self) -> exp.CTE | exp.FunctionSpecification | None:
+        query = super()._parse_cte()
+        if self._curr.token_type == TokenType.COMMA:
+            self._name_query(self._index + 1)
+        return query
+
+    def _name_query(self, at: int) -> None:
+        """Reads RECURSIVE as a name in `WITH recursive AS (…)`."""
+        kinds = [token.token_type for token in self._tokens[at : at + 2]]
+        if kinds in ([TokenType.RECURSIVE, TokenType.ALIAS], [TokenType.RECURSIVE, TokenType.L_PAREN]):
+            self._make_name(at)
+
+    def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
+        if self._next.token_type == TokenType.COLON_EQ and self._curr.token_type in _OPERATORS:
+            self._make_name(self._index)  # `f(glob := 1)`
+        return super()._parse_lambda(alias=alias)
+
+    def _make_name(self, at: int) -> None:
+        """Reads the token at a position as a name."""
+        token = self._tokens[at]
+        self._tokens[at] = Token(TokenType.VAR, token.text, token.line, token.col, token.start, token.end)
+        self._advance(0)
 
     def _parse_cube_or_rollup(self, with_prefix: bool = False) -> Any:
         # `GROUP BY cube` is a column

@@ -1,4 +1,4 @@
-"""Bounds the cost of a written PIVOT: the base parser makes a name for each combination of its values."""
+"""Bounds the cost of a written PIVOT, whose combinations of values the base parser names, and holds a written-out UNPIVOT."""
 
 from __future__ import annotations
 
@@ -11,6 +11,15 @@ from ducklake_lab.sql.type_syntax import TypeParser
 
 #: Combinations of values up to which a PIVOT is parsed; DuckDB's own default of `pivot_limit`.
 MOST_COMBINATIONS = 100_000
+
+
+class Unpivoted(exp.Expression):
+    """Item of a SELECT list: the columns that an UNPIVOT keeps, and its cells, a row for each.
+
+    Its `expressions` are the columns, patterns and rows of columns as written; `width` counts the columns of a cell.
+    """
+
+    arg_types = {"expressions": True, "width": True}
 
 
 class PivotParser(TypeParser):

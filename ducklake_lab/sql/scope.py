@@ -8,7 +8,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from ducklake_lab.errors import BindError, did_you_mean
+from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.model.staged import LOCATION_COLUMNS, POSITION, ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.notes import FILE_ROW_NUMBER, Output, Outputs, Relation, line_and_column, notes
@@ -46,6 +46,7 @@ class Scope:
     Attributes:
         merged: columns of USING by folded name, which `*` shows once.
         touched: an inner query uses a name of this scope, and so is correlated.
+        aliases: the values of the SELECT list by their folded names.
         frame: takes the qualifiers of columns that the text cannot keep.
     """
 
@@ -53,6 +54,7 @@ class Scope:
     relations: list[Relation] = field(default_factory=list)
     merged: dict[str, Merged] = field(default_factory=dict)
     touched: bool = False
+    aliases: dict[str, exp.Expr] = field(default_factory=dict)
     frame: Qualifiers | None = None
 
     @property
@@ -222,6 +224,12 @@ def replace_qualifiers(parts: Sequence[exp.Identifier], relation: Relation, scop
     scope.frame.qualify(parts, None if hidden else relation.written)
 
 
+def _has_outer(names: list[str], length: int, scope: Scope) -> bool:
+    """Returns whether a table of an outer query has a column whose first names are those of a table here."""
+    outer = (relation for level in scope.around() if level is not scope for relation in level.relations)
+    return any(relation.matches(names[:length]) and relation.find(names[length]) is not None for relation in outer)
+
+
 def _row(names: list[str], scope: Scope) -> exp.Expr | None:
     """Returns a relation's row as a struct, for its bare name; None if the columns are unknown."""
     if len(names) > 1:
@@ -248,7 +256,7 @@ def _in_scope(names: list[str], parts: Sequence[exp.Identifier], scope: Scope) -
             column = _of_relation(names[length], tables[0])
             if column is not None:
                 return _fields(column, parts[length + 1 :])
-            if tables[0].columns is not None and not _plain(names[0], scope):
+            if tables[0].columns is not None and not _plain(names[0], scope) and not _has_outer(names, length, scope):
                 raise bind_error(
                     f'{tables[0].name} has no column "{names[length]}"',
                     parts[length],
@@ -308,7 +316,9 @@ def _fields(column: exp.Expr, fields: Sequence[exp.Identifier]) -> exp.Expr:
         if kind is not None:
             if kind.name != "struct":
                 if kind.name in ("json", "variant"):
-                    raise bind_error(f'Field access ".{part.name}" on {kind.sql()} is not supported', part)
+                    raise UnsupportedFeatureError(
+                        f'The field "{part.name}" of {kind.sql()} is not supported on Spark{where(part)}.'
+                    )
                 raise bind_error(f'{kind.sql()} has no field "{part.name}"', part)
             match = next(((n, t) for n, t in kind.children if n.casefold() == part.name.casefold()), None)
             if match is None:

@@ -205,3 +205,18 @@ def test_variants_inside_other_types_are_read_and_changed(tmp_path: Path, refere
         session.sql("UPDATE t SET i = i + 10")
     _attach(reference, tmp_path)
     assert reference.execute(query).fetchall() == [(row[0] + 10, *row[1:]) for row in expected]
+
+
+def test_objects_with_a_field_without_a_name_are_written(tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
+    # DuckDB's report of the file names its columns without quotes, so that no field has bounds
+    uri = f"ducklake:{tmp_path}/x.ducklake"
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        session.sql(
+            'CREATE TABLE t AS SELECT range AS i, (\'{"": \' || range || \', "x": {"y": "t\' || range || \'"}}\')::JSON::VARIANT AS v '
+            "FROM range(30)"
+        )
+        read = "SELECT i, v::VARCHAR FROM t WHERE v::VARCHAR LIKE '%t17%'"
+        rows = session.sql(read).fetchall()
+        assert [i for i, _ in rows] == [17]
+    reference.execute(f"ATTACH '{uri}' AS lake")
+    assert reference.execute(read.replace("FROM t", "FROM lake.t")).fetchall() == rows

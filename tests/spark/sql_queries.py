@@ -213,6 +213,24 @@ QUERIES = [
     "SELECT * REPLACE (seats + 1 AS seats) FROM planes ORDER BY ALL",
     "SELECT * RENAME (seats AS chairs), p.* FROM planes p ORDER BY chairs",
     "SELECT COLUMNS('^s'), min(COLUMNS(* EXCLUDE tailnum)) OVER () FROM planes ORDER BY 1",
+    # COLUMNS in WHERE: each operand of AND for all columns that it chooses
+    "SELECT id FROM flights WHERE COLUMNS(* EXCLUDE (info, tags)) IS NOT NULL ORDER BY id",
+    "SELECT id FROM flights WHERE COLUMNS(['month', 'day', 'ID']) > 5 AND (COLUMNS('^ca') IS NOT NULL AND id < 90) ORDER BY id",
+    "SELECT id FROM flights WHERE COLUMNS('^(month|day)$') > 9 OR NOT COLUMNS('^(month|day)$') < 7 ORDER BY id",
+    "SELECT seats, (SELECT max(COLUMNS(['year'])) FROM planes q WHERE COLUMNS(['seats']) < p.seats AND COLUMNS(*) IS NOT NULL) AS y "
+    "FROM planes p WHERE EXISTS (FROM airlines a WHERE COLUMNS(*) <> p.tailnum) AND COLUMNS(['year']) > 1990 ORDER BY ALL",
+    "SELECT p.seats, name FROM planes p, airlines WHERE COLUMNS(* REPLACE (year - 1990 AS year)) IS NOT NULL ORDER BY ALL",
+    # A star under one name; a table inside that is called like the one around
+    "SELECT sum(x) FROM (SELECT * EXCLUDE (tailnum, seats) AS x FROM planes)",
+    "SELECT seats, (SELECT p.year + p.w FROM (SELECT 3 AS w) p) AS y FROM planes p ORDER BY ALL",
+    # Keys of set operations BY NAME, and positions beside equal constants
+    "SELECT f.id FROM flights f UNION ALL BY NAME SELECT seats, id FROM planes p, (SELECT 3 AS id) ORDER BY f.id DESC, p.seats",
+    "(SELECT id FROM flights UNION ALL SELECT month FROM flights) UNION BY NAME (SELECT seats FROM planes UNION SELECT year FROM planes) ORDER BY month, year",
+    "SELECT 1, seats FROM planes UNION SELECT year AS seats, 1 FROM planes ORDER BY seats, 1",
+    # Words that name tables, queries and arguments
+    "WITH values AS (SELECT seats FROM planes), recursive AS (SELECT seats + 1 AS n FROM values) FROM values, recursive ORDER BY ALL",
+    "WITH RECURSIVE recursive(n) AS (SELECT min(seats) FROM planes UNION ALL SELECT n + 20 FROM recursive WHERE n < 60) FROM recursive ORDER BY n",
+    "SELECT values.seats, x FROM planes values JOIN VALUES (20), (40) v(x) ON x = seats ORDER BY ALL",
     # Windows
     "SELECT id, row_number() OVER (PARTITION BY carrier ORDER BY dep_delay, id) AS r, rank() OVER (ORDER BY month), lag(id, 2) OVER (ORDER BY id), sum(distance) OVER (PARTITION BY month ORDER BY id ROWS BETWEEN 2 PRECEDING AND CURRENT ROW) FROM flights ORDER BY id",
     "SELECT id, carrier FROM flights QUALIFY row_number() OVER (PARTITION BY carrier ORDER BY dep_delay DESC, id) <= 2 ORDER BY carrier, id",

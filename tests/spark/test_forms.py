@@ -114,6 +114,7 @@ REFUSED = {
     "SELECT ROW(1, 'x') AS r, ROW(k, s) AS q FROM t WHERE k = 1": "Values of several parts without names",
     "FROM histogram_values(t, k) ORDER BY ALL": "histogram_values of lakes' tables is not supported on Spark",
     "SELECT bin FROM histogram('t', s) ORDER BY ALL": "histogram of lakes' tables is not supported on Spark",
+    "FROM json_execute_serialized_sql(json_serialize_sql('FROM t')) ORDER BY ALL": "json_execute_serialized_sql of lakes' tables",
     "FROM query_table(t) ORDER BY ALL": "query_table of lakes' tables is not supported on Spark",
     "FROM query_table('t') ORDER BY ALL": "query_table of lakes' tables is not supported on Spark",
     "SELECT k FROM query_table('main.t') ORDER BY ALL": "query_table of lakes' tables",

@@ -77,6 +77,8 @@ WRITTEN = [
     "SELECT * FROM (SELECT k, s, o FROM t) PIVOT (max(k) AS x FOR s IN ('', 'b') o IN (true))",
     "PIVOT t ON nullif(s, '') GROUP BY i ORDER BY i NULLS FIRST LIMIT 3",
     "WITH c AS (SELECT o, i FROM t WHERE k > 0) FROM (PIVOT c ON o USING sum(i))",
+    "WITH c AS (SELECT o, i FROM t WHERE k > 0), d AS (FROM c) PIVOT d ON o IN (true, false) USING sum(i)",
+    "WITH c AS (SELECT k, i, k AS j FROM t) UNPIVOT c ON i, j INTO NAME n VALUE v ORDER BY ALL LIMIT 4",
     "UNPIVOT (SELECT k, i, k AS j FROM t) ON i, j INTO NAME n VALUE v ORDER BY ALL LIMIT 4",
     "UNPIVOT (SELECT k, i, b, d::BIGINT AS d, k AS j FROM t) ON (i, b), (j, d) INTO NAME n VALUE v, w",
     "SELECT * FROM (SELECT k, i, b, d::BIGINT AS d, k AS j FROM t) UNPIVOT INCLUDE NULLS ((v, w) FOR n IN ((i, b) AS 'x', (j, d)))",

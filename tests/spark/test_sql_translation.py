@@ -245,7 +245,18 @@ REFUSED = [
         "WITH RECURSIVE r(id) USING KEY (id) AS (SELECT id FROM flights UNION SELECT id % 7 FROM r) FROM r",
         "WITH RECURSIVE … USING KEY",
     ),
+    ("SELECT sum(id) OVER (ORDER BY unnest(stops)) FROM flights", "unnest in an aggregate or a window"),
+    ("SELECT v.a FROM (SELECT carrier::VARIANT AS v FROM flights)", 'The field "a" of VARIANT'),
+    ("SELECT j.a FROM (SELECT carrier::JSON AS j FROM flights)", 'The field "a" of JSON'),
     ("SELECT max(p) FROM (SELECT row(month, day) AS p FROM flights)", "without names"),
+    (
+        "SELECT month FROM flights GROUP BY month HAVING max(COLUMNS(['month'])) > 1",
+        r"COLUMNS\(…\) is supported on Spark in",
+    ),
+    ("SELECT count(*) FROM flights GROUP BY COLUMNS(['month'])", r"COLUMNS\(…\) is supported on Spark in"),
+    ("SELECT 1 FROM planes p JOIN airlines ON COLUMNS(*) IS NOT NULL", r"COLUMNS\(…\) is supported on Spark in"),
+    ('SELECT id FROM flights WHERE "columns"(*) IS NOT NULL', r"COLUMNS\(…\) is supported on Spark in"),
+    ("SELECT COLUMNS(lambda c: c = 'id') FROM flights", "COLUMNS with anything but"),
 ]
 
 

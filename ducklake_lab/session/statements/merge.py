@@ -17,10 +17,11 @@ from ducklake_lab.sql.planning.merge import ACTION, MESSAGE
 def merge(dml: Dml, table: Table, plan: QueryPlan) -> int:
     """Runs the plan of a MERGE INTO in the transaction that is open for writing; returns the number of affected rows.
 
-    Replaced rows keep their row ids. Added rows always go to files, as in the reference.
+    Replaced rows keep their row ids. Added rows always go to files, as in the reference. A row that several source rows
+    delete is deleted once, and counts for each of them.
 
     Raises:
-        ConstraintError: several source rows match one target row, or WHEN … THEN ERROR applies.
+        ConstraintError: a source row updates a row that another one updates or deletes, or WHEN … THEN ERROR applies.
     """
     with dml.matching(table, plan) as matched:
         counts = matched.rows.counts(ACTION)
@@ -28,13 +29,17 @@ def merge(dml: Dml, table: Table, plan: QueryPlan) -> int:
             (row,) = _fetch(matched, _ERROR)
             message = row["m"] or "a row meets the condition of WHEN … THEN ERROR."
             raise ConstraintError(f"MERGE INTO {table.name}: {message}")
-        if counts.get("update", 0) + counts.get("delete", 0) > 1 and _fetch(matched, _TWICE):
+        updates, deletes = counts.get("update", 0), counts.get("delete", 0)
+        repeated = _fetch(matched, _REPEATED)[0] if updates + deletes > 1 else {}
+        if repeated.get("updated"):
             raise ConstraintError(
                 f"MERGE INTO {table.name}: a row is matched by several rows of the source; make the source's keys unique."
             )
         changed = _part(matched, ("update", "delete"), counts)
-        dml.delete_matched(table, changed)
-        updated = changed if not counts.get("delete") else _part(matched, ("update",), counts)
+        more = repeated.get("more") or 0
+        gone = replace(changed, count=changed.count - more, rows=changed.rows.query(_ONCE)) if more else changed
+        dml.delete_matched(table, gone)
+        updated = changed if not deletes else _part(matched, ("update",), counts)
         if updated.count:
             dml.append_new_versions(table, updated)
         added = _part(matched, ("insert",), counts)
@@ -44,9 +49,13 @@ def merge(dml: Dml, table: Table, plan: QueryPlan) -> int:
 
 
 _ERROR = f"SELECT min({MESSAGE}) AS m FROM rows WHERE {ACTION} = 'error'"
-_TWICE = (
-    f"SELECT {ROW_ID} FROM rows WHERE {ACTION} IN ('update', 'delete') GROUP BY {ROW_ID} HAVING count(*) > 1 LIMIT 1"
+#: Rows of the table that several source rows change: how many source rows are too many, and how many rows are updated.
+_REPEATED = (
+    "SELECT CAST(sum(n - 1) AS BIGINT) AS more, count(*) FILTER (WHERE updates > 0) AS updated FROM ("
+    f"SELECT count(*) AS n, count(*) FILTER (WHERE {ACTION} = 'update') AS updates FROM rows "
+    f"WHERE {ACTION} IN ('update', 'delete') GROUP BY {ROW_ID} HAVING count(*) > 1)"
 )
+_ONCE = f"SELECT DISTINCT {', '.join(VIRTUAL_COLUMNS)} FROM rows"
 
 
 def _fetch(matched: Matched, sql: str) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ Spark runs it. DuckDB runs the text that the binder's `frame` has.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import takewhile
 
 from sqlglot import exp
 
@@ -18,16 +19,22 @@ from ducklake_lab.sql.bind.entries import EntryBinder
 from ducklake_lab.sql.bind.expansion import dotted_column, rows_as_list
 from ducklake_lab.sql.bind.item_names import aliased, name_columns, note_written, output_name
 from ducklake_lab.sql.bind.lambdas import with_columns, without_comprehension
-from ducklake_lab.sql.bind.star_expansion import fields_of_row, gives_fields, has_star
+from ducklake_lab.sql.bind.star_expansion import expand_condition, fields_of_row, gives_fields, has_star
 from ducklake_lab.sql.bind.unpivots import expand
 from ducklake_lab.sql.kinds import kind_of_cast
 from ducklake_lab.sql.notes import Output, Outputs, notes
 from ducklake_lab.sql.operations import TableName
 from ducklake_lab.sql.prune import pushdown
-from ducklake_lab.sql.scope import Ctes, Scope, column_of, resolve
+from ducklake_lab.sql.scope import Ctes, Scope, ancestors, column_of, resolve
 
 #: Schemas of DuckDB's built-in functions; DuckDB prints a list as `main.list_value(…)`.
 _BUILT_IN = (["main"], ["system"], ["system", "main"], ["pg_catalog"])
+
+#: Functions that no expression has on Spark, and why.
+_REFUSED = {
+    "alias": "Function alias is not supported on Spark.",  # it would see aliases
+    "columns": "COLUMNS(…) is supported on Spark in SELECT, WHERE and ORDER BY alone.",
+}
 
 
 class QueryBinder(EntryBinder):
@@ -61,6 +68,8 @@ class QueryBinder(EntryBinder):
             body = cte.this
             folded = cte.alias.casefold()
             if clause.args.get("recursive") and isinstance(body, exp.SetOperation) and _refers(body.expression, folded):
+                if not isinstance(body, exp.Union):
+                    raise BindError(f"{cte.alias} reads itself in {body.key.upper()}; UNION alone makes a recursion.")
                 anchor = self.query(body.this, parent, ctes_so_far)
                 ctes_so_far[folded] = name_columns(anchor, names, cte.alias)
                 self.query(body.expression, parent, ctes_so_far)
@@ -78,6 +87,7 @@ class QueryBinder(EntryBinder):
         if left is None or right is None:
             outputs = left
         elif node.args.get("by_name"):
+            _check_names(node, left, right)
             left_names = {output.name.casefold() for output in left}
             outputs = (*left, *(output for output in right if output.name.casefold() not in left_names))
         else:
@@ -99,9 +109,11 @@ class QueryBinder(EntryBinder):
         scope = Scope(parent, frame=self.frame)
         from_clause.bind_from(self, node, scope, ctes)
         projections = [item for written in node.expressions for item in expand(written, scope)]
+        if not projections:
+            raise BindError("The SELECT list is empty: its stars leave no column.")
         as_written = {id(item) for item in node.expressions}
         complete = not any(has_star(item) for item in projections)
-        aliases: dict[str, exp.Expr] = {}
+        aliases = scope.aliases
         bound: list[exp.Expr] = []
         outputs: list[Output] = []
         for item in projections:
@@ -126,6 +138,7 @@ class QueryBinder(EntryBinder):
 
         condition = node.args.get("where")
         if condition is not None:
+            condition.set("this", expand_condition(condition.this, scope))
             condition.set("this", self.expression(condition.this, scope, ctes, aliases))
             for relation in scope.relations:
                 if not relation.nullable:
@@ -178,8 +191,8 @@ class QueryBinder(EntryBinder):
             return node
         elif isinstance(node, exp.DataType):
             return node
-        elif isinstance(node, exp.Anonymous) and node.name.casefold() == "alias":
-            raise UnsupportedFeatureError("Function alias is not supported on Spark.")  # it would see aliases
+        elif isinstance(node, exp.Anonymous) and (refused := _REFUSED.get(node.name.casefold())):
+            raise UnsupportedFeatureError(refused)
         else:
             if isinstance(node, exp.Array) and len(node.expressions) == 1:
                 node = without_comprehension(node)
@@ -204,7 +217,15 @@ class QueryBinder(EntryBinder):
         is_alias = len(parts) == 1 and name in aliases
         if is_alias and not any(r.find(name) or r.name.casefold() == name for r in scope.relations):
             return alias_value(node, aliases[name])
-        bound = resolve(parts, scope)
+        try:
+            bound = resolve(parts, scope)
+        except BindError:
+            around = [level for level in scope.around() if level is not scope]
+            if len(parts) == 1 and any(name in level.aliases for level in around) and not _is_in_aggregate(node):
+                raise UnsupportedFeatureError(
+                    f'"{parts[0].name}", a name of the SELECT list around, is not supported in a query on Spark.'
+                ) from None
+            raise
         return node if bound is None else bound
 
     def _dot(self, node: exp.Dot, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr] | None) -> exp.Expr:
@@ -237,6 +258,15 @@ class QueryBinder(EntryBinder):
         return node
 
 
+def _check_names(node: exp.SetOperation, *sides: tuple[Output, ...]) -> None:
+    """Raises BindError if a side of a set operation BY NAME has a name twice."""
+    for outputs in sides:
+        names = [output.name.casefold() for output in outputs]
+        for output in outputs:
+            if names.count(output.name.casefold()) > 1:
+                raise BindError(f'{node.key.upper()} BY NAME takes each name once; a side has "{output.name}" twice.')
+
+
 def dotted(node: exp.Expr) -> list[exp.Identifier] | None:
     """Returns the parts of a column's name, or of a Dot over one or over a bare name; None for other nodes."""
     if isinstance(node, exp.Identifier):
@@ -260,6 +290,12 @@ def _is_aggregate(node: exp.Expr) -> bool:
         outer = outer.parent
     is_over = isinstance(outer.parent, exp.Window) and outer.arg_key == "this"
     return isinstance(call, exp.Anonymous) and not is_over and is_aggregate(call.name)
+
+
+def _is_in_aggregate(column: exp.Column) -> bool:
+    """Returns whether a column is in an aggregate of its own query, which sees no names of the SELECT list."""
+    inside = takewhile(lambda node: not isinstance(node, exp.Query), ancestors(column))
+    return any(map(_is_aggregate, inside))
 
 
 def _names_column(names: list[str], scope: Scope) -> bool:

@@ -235,7 +235,11 @@ def choose(macro: StoredMacro, call: exp.Anonymous) -> tuple[MacroImplementation
     named: dict[str, exp.Expr] = {}
     for argument in call.expressions:
         if isinstance(argument, exp.Kwarg | exp.PropertyEQ):
+            if argument.this.name.casefold() in named:
+                raise BindError(f'The macro {macro.name} gets its argument "{argument.this.name}" twice.')
             named[argument.this.name.casefold()] = argument.expression
+        elif named:
+            raise BindError(f"The macro {macro.name} gets an argument without a name after one with a name.")
         else:
             positional.append(argument)
     fitting = [fit for impl in macro.implementations if (fit := _fit(impl, positional, named)) is not None]

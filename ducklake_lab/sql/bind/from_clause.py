@@ -194,6 +194,10 @@ def _table(binder: Binding, node: exp.Table, scope: Scope, ctes: Ctes) -> exp.Ex
     parts = node.parts
     if isinstance(parts[-1], exp.Anonymous):
         return _function(binder, node, parts[-1], scope, ctes)
+    if len(parts) == 1 and node.name.upper() == "SHOW" and not node.this.args.get("quoted"):
+        raise UnsupportedFeatureError("SHOW in FROM is not supported on Spark.")
+    if len(parts) == 2 and node.db.casefold() == "recurring" and node.name.casefold() in ctes:
+        raise UnsupportedFeatureError(f"recurring.{node.name}, all rows of a recursion, is not supported on Spark.")
     if not all(isinstance(part, exp.Identifier) for part in parts):
         raise UnsupportedFeatureError(f"{type(node.this).__name__} in FROM is not supported yet.")
     moment = node.args.get("when")

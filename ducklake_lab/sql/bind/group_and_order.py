@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
 from ducklake_lab.duckdb.evaluation import is_aggregate
-from ducklake_lab.errors import BindError
-from ducklake_lab.model.types import DataType
+from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.sql.bind.aliases import alias_value
 from ducklake_lab.sql.bind.binding import Binding
+from ducklake_lab.sql.bind.key_positions import (
+    output_position,
+    position_in_sides,
+    position_of_value,
+    read_order,
+    read_places,
+    written_position,
+)
 from ducklake_lab.sql.bind.star_expansion import expand, has_star
-from ducklake_lab.sql.kinds import kind_of
 from ducklake_lab.sql.notes import Outputs, Relation, notes
 from ducklake_lab.sql.scope import Ctes, Scope
-from ducklake_lab.sql.types import to_sqlglot
-
-#: Nodes that are literals to DuckDB; `true` and `DATE '…'` are casts.
-_LITERALS = (exp.Literal, exp.Null, exp.ByteString, exp.RawString)
 
 
 def bind_group(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]) -> None:
@@ -39,16 +41,25 @@ def bind_group(binder: Binding, node: exp.Select, scope: Scope, ctes: Ctes, alia
         return
     _without_empty(group)
     parts = (group.args.get(part) or [] for part in ("expressions", "rollup", "cube", "grouping_sets"))
-    _read_places(node, [key for part in parts for item in part for key in _keys_of(item)], "GROUP BY")
+    read_places(binder, node, [key for part in parts for item in part for key in _keys_of(item)], "GROUP BY")
     for index, key in enumerate(list(group.expressions)):
         position = _alias_position(key, aliases)
         if position is not None and not any(relation.find(key.name) for relation in scope.relations):
             group.expressions[index].replace(exp.Literal.number(position))
             continue
-        key.replace(binder.expression(key, scope, ctes, aliases))
+        _bind_keys(binder, key, scope, ctes, aliases)
     for part in ("rollup", "cube", "grouping_sets"):
         for item in group.args.get(part) or []:
-            binder.children(item, scope, ctes, aliases)
+            _bind_keys(binder, item, scope, ctes, aliases)
+
+
+def _bind_keys(binder: Binding, item: exp.Expr, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr]) -> None:
+    """Binds the keys of an item of GROUP BY; names of the SELECT list are keys, and no parts of keys."""
+    for key in _keys_of(item):
+        known = aliases if isinstance(key.unnest(), exp.Column) else None
+        bound = binder.expression(key, scope, ctes, known)
+        if bound is not key:
+            key.replace(bound)
 
 
 def _keys_of(item: exp.Expr) -> list[exp.Expr]:
@@ -56,37 +67,6 @@ def _keys_of(item: exp.Expr) -> list[exp.Expr]:
     if isinstance(item, exp.Rollup | exp.Cube | exp.GroupingSets | exp.Tuple):
         return [key for one in item.expressions for key in _keys_of(one)]
     return [item]
-
-
-def _read_places(node: exp.Select, keys: Sequence[exp.Expr], clause: str) -> None:
-    """Reads integers among keys as positions in the SELECT list, whose stars are expanded."""
-    width = None if any(has_star(item) for item in node.expressions) else len(node.expressions)
-    for key in list(keys):
-        _read_place(key, width, clause)
-
-
-def _read_place(key: exp.Expr, width: int | None, clause: str) -> None:
-    """Reads an integer as a position; afterwards each key that is a bare literal is one.
-
-    Other literals are values of GROUP BY. Only literals count: `1 + 1` is a value too.
-
-    Raises:
-        BindError: the SELECT list has no such position, or ORDER BY or DISTINCT ON has another literal.
-    """
-    bare = key.unnest()
-    literal = bare.this.unnest() if isinstance(bare, exp.Neg | exp.Collate) else bare
-    is_number = isinstance(literal, exp.Literal) and not literal.is_string
-    if not isinstance(literal, _LITERALS) or (literal is not bare and is_number != isinstance(bare, exp.Neg)):
-        return
-    shown = f"{clause} {bare.sql(dialect='duckdb')}"
-    if not literal.is_int:
-        if clause != "GROUP BY":
-            raise BindError(f"{shown} is a constant, which orders nothing; leave it out.")
-        key.replace(exp.Cast(this=bare.copy(), to=to_sqlglot(kind_of(bare) or DataType("int32"))))
-    elif literal is not bare or (width is not None and not 0 < int(literal.name) <= width):
-        raise BindError(f"{shown} names no column" + (f": the SELECT list has {width}." if width is not None else "."))
-    elif key is not literal:
-        key.replace(literal.copy())
 
 
 def _without_empty(group: exp.Group) -> None:
@@ -176,9 +156,11 @@ def bind_distinct(
     keys = distinct.args["on"]
     written = keys.expressions if isinstance(keys, exp.Tuple) else [keys.unnest()]
     expanded = [one.unalias() for key in written for one in expand(key, scope)]
-    keys = exp.Tuple(expressions=expanded)
+    distinct.set("on", exp.Tuple(expressions=expanded))
+    keys = exp.Tuple(expressions=read_places(binder, node, expanded, "DISTINCT ON"))
+    if not keys.expressions:
+        raise UnsupportedFeatureError("DISTINCT ON of constants alone is not supported; leave them out.")
     distinct.set("on", keys)
-    _read_places(node, expanded, "DISTINCT ON")
     for key in keys.expressions:
         position = _alias_position(key, aliases) if outputs is not None else None
         key.replace(binder.expression(key, scope, ctes, aliases) if position is None else exp.Literal.number(position))
@@ -193,7 +175,8 @@ def bind_order(
         return
     _expand_all(clause, outputs)
     _expand_stars(clause, scope)
-    _read_places(node, [item.this for item in clause.expressions], "ORDER BY")
+    if not read_order(binder, node, None if any(map(has_star, node.expressions)) else len(node.expressions)):
+        return
     for item in clause.expressions:
         if isinstance(item.this, exp.Collate) and _alias_position(item.this.this, aliases) is not None:
             # the name means the output column here too
@@ -201,7 +184,7 @@ def bind_order(
             value = alias_value(column, aliases[column.name.casefold()])
             notes(value).is_bound = True
             item.this.set("this", value)
-        position = _alias_position(item.this, aliases) or _written_position(item.this) if outputs is not None else None
+        position = _alias_position(item.this, aliases) or written_position(item.this) if outputs is not None else None
         if position is not None:
             item.set("this", exp.Literal.number(position))
         else:
@@ -238,15 +221,15 @@ def bind_order_of_names(binder: Binding, node: exp.Expr, outputs: Outputs, paren
         order = node.args.get("order")
         if order is not None:
             _expand_all(order, outputs)
+            read_order(binder, node, len(outputs) if outputs is not None else None)
             for item in order.expressions:
-                _read_place(item.this, len(outputs) if outputs is not None else None, "ORDER BY")
                 key = item.this.unnest()
-                position = (
-                    _output_position(key, outputs) or _position_in_sides(key, node) or _position_of_value(key, node)
-                )
+                if isinstance(key, exp.Literal):
+                    continue
+                position = output_position(key, outputs) or position_in_sides(key, node) or position_of_value(key, node)
                 if position is not None:
                     item.set("this", exp.Literal.number(position))
-                elif isinstance(key, exp.Literal | exp.Column | exp.Collate) or outputs is None or has_star(key):
+                elif isinstance(key, exp.Column | exp.Collate) or outputs is None or has_star(key):
                     binder.expression(item, scope, ctes)
                 else:
                     raise BindError(
@@ -329,79 +312,3 @@ def _alias_position(key: exp.Expr, aliases: Mapping[str, exp.Expr]) -> int | Non
     """Returns the position of the output column with a bare name as its alias; None without one."""
     value = aliases.get(key.name.casefold()) if isinstance(key, exp.Column) and not key.table else None
     return notes(value).alias_position if value is not None else None
-
-
-def _written_position(key: exp.Expr) -> int | None:
-    """Returns the position in `#1` of ORDER BY."""
-    return int(key.name) if isinstance(key, exp.PositionalColumn) else None
-
-
-def _output_position(node: exp.Expr, outputs: Outputs) -> int | None:
-    """Returns the position of the first output column of a set operation with a bare name."""
-    if outputs is None or not isinstance(node, exp.Column) or node.table:
-        return _written_position(node)
-    folded = node.name.casefold()
-    return next((index for index, output in enumerate(outputs, 1) if output.name.casefold() == folded), None)
-
-
-def _position_in_sides(node: exp.Expr, query: exp.Expr) -> int | None:
-    """Returns the position of a column whose bare name occurs only in a later side of a set operation."""
-    query = query.unnest()
-    if not isinstance(query, exp.SetOperation) or query.args.get("by_name"):
-        return None
-    for side in (query.this, query.expression):
-        position = _output_position(node, notes(side).outputs) or _position_in_sides(node, side)
-        if position is not None:
-            return position
-    return None
-
-
-def _position_of_value(key: exp.Expr, query: exp.Expr) -> int | None:
-    """Returns the position of the column that a side of a set operation computes as a key; None without one.
-
-    Raises:
-        BindError: the sides compute it at several positions.
-    """
-    sides = [side for side in _sides(query) if notes(side).outputs is not None]
-    positions = {
-        position
-        for side in sides
-        for position, item in enumerate(side.expressions, 1)
-        if _is_computed_as(key, item.unalias())
-    }
-    if len(positions) > 1:
-        raise BindError(
-            f"ORDER BY {key.sql(dialect='duckdb')} is ambiguous: the sides compute it at several positions. "
-            "Use the number of a column."
-        )
-    return next(iter(positions), None)
-
-
-def _sides(query: exp.Expr) -> Iterator[exp.Select]:
-    """Yields the SELECTs of a set operation; none of one BY NAME, whose positions are others."""
-    query = query.unnest()
-    if isinstance(query, exp.Select):
-        yield query
-    elif isinstance(query, exp.SetOperation) and not query.args.get("by_name"):
-        yield from _sides(query.this)
-        yield from _sides(query.expression)
-
-
-def _is_computed_as(key: object, value: object) -> bool:
-    """Returns whether a key as written means a bound value, so that one name may have a table and the other none."""
-    if isinstance(key, list) and isinstance(value, list):
-        return len(key) == len(value) and all(map(_is_computed_as, key, value))
-    if isinstance(key, str) and isinstance(value, str):
-        return key.casefold() == value.casefold()
-    if not isinstance(key, exp.Expr) or not isinstance(value, exp.Expr):
-        return key == value or not (key or value)
-    key, value = key.unnest(), value.unnest()
-    if isinstance(key, exp.Column) and isinstance(value, exp.Column):
-        relation, tables = notes(value).relation, [part.name for part in key.parts[:-1]]
-        same = key.name.casefold() == value.name.casefold()
-        return same and (not tables or (relation is not None and relation.matches(tables)))
-    if type(key) is not type(value) or isinstance(key, exp.Query):
-        return False
-    if isinstance(key, exp.Literal):
-        return key == value
-    return all(_is_computed_as(key.args.get(name), value.args.get(name)) for name in {**key.args, **value.args})

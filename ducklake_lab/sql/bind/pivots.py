@@ -13,10 +13,12 @@ from math import prod
 
 from sqlglot import exp
 
-from ducklake_lab.errors import SqlError, UnsupportedFeatureError
+from ducklake_lab.errors import BindError, SqlError, UnsupportedFeatureError
 from ducklake_lab.sql.bind.item_names import output_name
-from ducklake_lab.sql.bind.unpivots import CELL, NAME, VALUE, Unpivoted, parts_of
+from ducklake_lab.sql.bind.unpivots import CELL, NAME, VALUE, parts_of
 from ducklake_lab.sql.dialect import DuckLakeSql
+from ducklake_lab.sql.notes import notes
+from ducklake_lab.sql.pivot_syntax import Unpivoted
 from ducklake_lab.sql.scope import ancestors
 
 #: Columns that a PIVOT makes, at most: a lake's view may list any number of values.
@@ -41,6 +43,9 @@ def written_out(tree: exp.Query, texts: Texts, limit: int = PIVOT_LIMIT) -> exp.
     if tree.find(exp.Pivot) is None:
         return None
     copy = tree.copy()
+    for item in [item for select in copy.find_all(exp.Select) for item in select.expressions]:
+        if not isinstance(item, exp.Alias) and item.find(exp.Pivot) is not None:
+            notes(item).written_name = output_name(item)  # of the text as it is written
     for node in [node for node in copy.find_all(exp.Expr, bfs=False) if node.args.get("pivots")][::-1]:
         pivots = node.args["pivots"]
         node.set("pivots", None)
@@ -101,6 +106,7 @@ def _replace_statement(pivot: exp.Pivot, texts: Texts, limit: int) -> None:
         ]
         using = pivot.args.get("using") or [exp.Anonymous(this="count", expressions=[exp.Star()])]
         query = _pivot(source, fields, using, pivot.args.get("group"), limit)
+    query.set("with_", pivot.args.get("with_"))
     pivot.replace(query)
 
 
@@ -113,6 +119,11 @@ def _pivot(
 ) -> exp.Select:
     if prod(len(values) for _, values in fields) >= limit:
         raise SqlError(f"PIVOT finds {limit:,} values or more; SET pivot_limit = n allows less than n.")
+    for field, _ in fields:
+        if isinstance(field.unalias().unnest(), exp.Literal):
+            raise BindError(f"PIVOT by the constant {field.sql(dialect=DuckLakeSql)}; name a column.")
+    for item in aggregates:
+        _check_aggregate(item)
     used = [column for part in (*(field for field, _ in fields), *aggregates) for column in _columns(part)]
     keys: list[exp.Expr] = [key.copy() for key in group.expressions] if group is not None else [_others(used)]
     items: list[exp.Expr] = list(keys)
@@ -137,6 +148,14 @@ def _pivot(
     query = exp.select(*items, copy=False).from_(source.copy(), copy=False)
     query.set("group", exp.Group(all=True))
     return query
+
+
+def _check_aggregate(item: exp.Expr) -> None:
+    """Raises BindError for what no aggregate of a PIVOT has."""
+    if any(column.table for column in _columns(item)):
+        raise BindError(f"PIVOT takes no table before columns: {item.sql(dialect=DuckLakeSql)}.")
+    if item.find(exp.Query, exp.Window) is not None:
+        raise BindError(f"PIVOT takes no query and no window function: {item.sql(dialect=DuckLakeSql)}.")
 
 
 def _unpivot(
@@ -175,7 +194,7 @@ def _found(pivot: exp.Pivot, field: exp.Expr, texts: Texts, limit: int) -> list[
     query.set("order", exp.Order(expressions=[exp.Ordered(this=exp.Literal.number(1))]))
     query = query.limit(limit, copy=False)
     root = pivot.root()
-    for above in ancestors(pivot):
+    for above in (pivot, *ancestors(pivot)):
         if isinstance(above, exp.With) or (above is not root and above.args.get("with_")):
             raise _refused("PIVOT without IN (…) inside of WITH")
     if root.args.get("with_"):
@@ -200,7 +219,19 @@ def _values(field: exp.Expr) -> list[tuple[exp.Expr, str]]:
             raise _refused(f"PIVOT by {value.sql(dialect=DuckLakeSql)}")
         shown = item.args["alias"].name if isinstance(item, exp.PivotAlias | exp.Alias) else _shown(value)
         values.append((value, shown))
+    _check_once([value for value, _ in values])
     return values
+
+
+def _check_once(values: Sequence[exp.Expr]) -> None:
+    """Raises BindError for a value that a PIVOT lists twice."""
+    seen: set[exp.Expr] = set()
+    for value in values:
+        if value in seen:
+            raise BindError(f"PIVOT lists the value {value.sql(dialect=DuckLakeSql)} twice; name it once.")
+        seen.add(value)
+    if any(isinstance(value, exp.Boolean) for value in values) and any(value.is_number for value in values):
+        raise _refused("PIVOT by numbers and truth values")  # DuckDB takes 1 and true for one value
 
 
 def _shown(value: exp.Expr) -> str:

@@ -15,7 +15,9 @@ from ducklake_lab.sql.scope import Scope, bind_error, replace_qualifiers, resolv
 
 
 def expand(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
-    """Expands a projection: `*`, `t.*` and COLUMNS(…) become columns; others stay."""
+    """Expands a projection: `*`, `t.*` and COLUMNS(…) become columns; others stay. All columns of a star get its alias."""
+    if isinstance(item, exp.Alias) and has_star(item.this):
+        return [exp.alias_(column.unalias(), item.alias, quoted=True) for column in expand(item.this, scope)]
     inner = item.this if isinstance(item, exp.Alias) else item
     if isinstance(inner, exp.Star):
         columns = scope.star()
@@ -33,13 +35,39 @@ def expand(item: exp.Expr, scope: Scope) -> list[exp.Expr]:
             return [item]
         return _starred(inner.this, [relation.column(output) for output in relation.columns], scope)
     _check_stars_inside(item)
-    calls = [call for call in item.find_all(exp.Anonymous) if call.name.lower() == "columns"]
+    calls = _columns_calls(item)
     if not calls:
         return [item]
     columns = scope.star()
     if columns is None:
         raise UnsupportedFeatureError("COLUMNS(…) over columns that are not known is not supported.")
+    if not scope.relations:
+        raise BindError("COLUMNS(…) needs a FROM clause.")
     return _columns_call(item, calls, columns, scope)
+
+
+def expand_condition(condition: exp.Expr, scope: Scope) -> exp.Expr:
+    """Expands COLUMNS(…) in WHERE: each operand of its ANDs holds for all columns that it chooses."""
+    if not _columns_calls(condition):
+        return condition
+    inner = condition.unnest()
+    if isinstance(inner, exp.And):
+        for side in ("this", "expression"):
+            inner.set(side, expand_condition(inner.args[side], scope))
+        return condition
+    return exp.and_(*(one.unalias() for one in expand(condition, scope)), copy=False)
+
+
+def refuse_columns(node: exp.Expr | None) -> None:
+    """Raises BindError for COLUMNS(…) in a part of a statement where DuckDB has none."""
+    if node is not None and _columns_calls(node):
+        raise BindError("COLUMNS(…) stands in queries alone; name the columns.")
+
+
+def _columns_calls(item: exp.Expr) -> list[exp.Anonymous]:
+    """Returns the calls of COLUMNS in an expression, without those in its queries."""
+    nodes = item.walk(prune=lambda node: isinstance(node, exp.Query))
+    return [node for node in nodes if isinstance(node, exp.Anonymous) and str(node.this).lower() == "columns"]
 
 
 def _check_stars_inside(item: exp.Expr) -> None:
@@ -136,9 +164,8 @@ def _columns_call(item: exp.Expr, calls: list[exp.Anonymous], columns: list[exp.
         elif isinstance(argument, exp.Literal) and argument.is_string:
             matching = names_like([column.alias_or_name for column in columns], argument.name)
             some = [column for column in columns if column.alias_or_name in matching]
-        elif isinstance(argument, exp.Array):
-            wanted = {element.name.casefold() for element in argument.expressions}
-            some = [column for column in columns if column.alias_or_name.casefold() in wanted]
+        elif isinstance(argument, exp.Array) and all(one.is_string for one in argument.expressions):
+            some = _listed(argument, columns, scope)
         else:
             raise UnsupportedFeatureError("COLUMNS with anything but *, a pattern or a list is not supported yet.")
         if chosen is not None and [c.alias_or_name for c in some] != [c.alias_or_name for c in chosen]:
@@ -152,7 +179,7 @@ def _columns_call(item: exp.Expr, calls: list[exp.Anonymous], columns: list[exp.
     for column in chosen:
         value, copy = column.unalias(), item.copy()
         is_inside = False
-        for call in [c for c in copy.find_all(exp.Anonymous) if c.name.lower() == "columns"]:
+        for call in _columns_calls(copy):
             if call is copy:
                 copy = value.copy()
             else:
@@ -162,6 +189,17 @@ def _columns_call(item: exp.Expr, calls: list[exp.Anonymous], columns: list[exp.
         named = isinstance(copy, exp.Alias) or is_inside
         result.append(copy if named else exp.alias_(copy, column.alias_or_name, quoted=True))
     return result
+
+
+def _listed(names: exp.Array, columns: list[exp.Expr], scope: Scope) -> list[exp.Expr]:
+    """Returns the columns of a list of names, in their own order."""
+    wanted = {element.name.casefold() for element in names.expressions}
+    listed = [column for column in columns if column.alias_or_name.casefold() in wanted]
+    found = {column.alias_or_name.casefold() for column in listed}
+    for element in names.expressions:
+        if element.name.casefold() not in found:
+            raise BindError(f"{without_column(element.name, scope.relations)}, which COLUMNS([…]) names.")
+    return listed
 
 
 def gives_fields(value: exp.Expr) -> bool:

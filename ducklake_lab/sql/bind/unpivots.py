@@ -9,19 +9,11 @@ from sqlglot import exp
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.sql.bind import star_expansion
 from ducklake_lab.sql.notes import notes
+from ducklake_lab.sql.pivot_syntax import Unpivoted
 from ducklake_lab.sql.scope import Scope, resolve
 
 #: Names of the columns of an UNPIVOT: the cells of a row, and the fields of each.
 CELL, NAME, VALUE = "_ducklake_cell", "n", "v"
-
-
-class Unpivoted(exp.Expression):
-    """Item of a SELECT list: the columns that an UNPIVOT keeps, and its cells, a row for each.
-
-    Its `expressions` are the columns, patterns and rows of columns as written; `width` counts the columns of a cell.
-    """
-
-    arg_types = {"expressions": True, "width": True}
 
 
 def expand(item: exp.Expr, scope: Scope) -> list[exp.Expr]:

@@ -28,6 +28,7 @@ from ducklake_lab.sql.parse.tokens import Cursor, from_parse_error, position, sp
 _DIALECT = DuckLakeSql()
 
 #: Statements that DuckDB describes as it does queries.
+_BEGIN_QUERIES = ("SELECT", "FROM", "VALUES", "TABLE", "DESCRIBE", "SUMMARIZE", "INSERT", "UPDATE", "DELETE", "MERGE")
 _QUERY_WORDS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE", "(")
 _GENERAL_WORDS = (*_QUERY_WORDS, "CREATE", "DROP", "INSERT", "UPDATE", "DELETE", "TRUNCATE")
 
@@ -140,17 +141,26 @@ def parse_query(text: str) -> op.Query:
 def pivot_as_query(text: str) -> op.Query | None:
     """Returns a PIVOT or UNPIVOT statement as a query; None for other or unsupported statements."""
     statements = split(text)
-    if len(statements) != 1 or word(statements[0][0]) not in _REFUSED:
+    if len(statements) != 1:
         return None
-    depth, end = 0, len(text)
+    top: list[Token] = []
+    depth = 0
     for token in statements[0]:
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
-        if depth == 0 and word(token) in ("ORDER BY", "LIMIT", "OFFSET"):
-            end = token.start
-            break
+        if depth == 0:
+            top.append(token)
+    after_with = top if word(top[0]) == "WITH" else top[:1]
+    pivot = next((token for token in after_with if word(token) in _REFUSED or word(token) in _BEGIN_QUERIES), top[0])
+    if word(pivot) not in _REFUSED:
+        return None
     last = statements[0][-1].end + 1
+    ends = (
+        token.start for token in top if token.start > pivot.start and word(token) in ("ORDER BY", "LIMIT", "OFFSET")
+    )
+    end = next(ends, last)
+    begin = statements[0][0].start
     try:
-        return parse_query(f"FROM ({text[statements[0][0].start : min(end, last)]}) {text[end:last]}")
+        return parse_query(f"{text[begin : pivot.start]} FROM ({text[pivot.start : end]}) {text[end:last]}")
     except (UnsupportedFeatureError, SqlSyntaxError):
         return None
 

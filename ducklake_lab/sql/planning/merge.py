@@ -13,6 +13,7 @@ from ducklake_lab.model.entries import Column
 from ducklake_lab.model.staged import ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.bind.binder import QueryBinder
+from ducklake_lab.sql.bind.star_expansion import refuse_columns
 from ducklake_lab.sql.kinds import kind_of
 from ducklake_lab.sql.notes import Output, Relation, notes
 from ducklake_lab.sql.operations import Merge, MergeClause, Query
@@ -267,6 +268,7 @@ class _Values:
 
     def on_its_side(self, clause: MergeClause, value: exp.Expr) -> exp.Expr:
         """Returns a copy of a clause's expression whose names mean columns of the only side with a row."""
+        refuse_columns(value)
         copy = value.copy()
         if clause.when != "matched":
             notes(copy).only_of = self.source if clause.when == "not matched" else self.target

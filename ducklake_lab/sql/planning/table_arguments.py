@@ -20,8 +20,10 @@ from ducklake_lab.sql.plan import DESCRIBERS, Resolver
 Macro = tuple[Sequence[str], str]
 
 _ASSIGNS = (":=", "=>")
+#: DuckDB's function whose argument is a query as JSON.
+_SERIALIZED = "json_execute_serialized_sql"
 #: DuckDB's functions whose first argument names tables.
-_READERS = ("query", "query_table")
+_READERS = ("query", "query_table", _SERIALIZED)
 _SCHEMAS = (None, "main")
 
 
@@ -90,12 +92,14 @@ def _naming(name: str, macros: Callable[[str], Sequence[Macro]], around: frozens
 
 
 def asked(reference: Reference, text: str, resolver: Resolver) -> str | None:
-    """Returns the query that `query(…)` or `query_table(…)` stands for; None for other references and several tables."""
+    """Returns the query that a call of `_READERS` stands for; None for other references and several tables."""
     function = reference.name.name.casefold()
     if not _is_own(reference.name) or reference.arguments is None or len(reference.arguments) != 1:
         return None
-    if function == "query":
-        query = _constant(reference.arguments[0], text, resolver)
+    if function in ("query", _SERIALIZED):
+        tokens = reference.arguments[0]
+        written = text[tokens[0].start : tokens[-1].end + 1]
+        query = _value(f"json_deserialize_sql({written})" if function == _SERIALIZED else written, resolver)
         return query if isinstance(query, str) and len(split(query)) == 1 else None
     found = table_arguments(reference, text, resolver) if function == "query_table" else []
     if len(found) != 1 or len(found[0].names) != 1:
@@ -114,7 +118,7 @@ def described_by(reference: Reference, text: str, resolver: Resolver) -> str | N
 
 def table_arguments(reference: Reference, text: str, resolver: Resolver) -> list[TableArgument]:
     """Returns the arguments of a call by which DuckDB's function reads tables."""
-    if reference.arguments is None or not _is_own(reference.name):
+    if reference.arguments is None or not _is_own(reference.name) or reference.name.name.casefold() == _SERIALIZED:
         return []
     naming = resolver.table_parameters(reference.name)
     found: list[TableArgument] = []
@@ -174,8 +178,12 @@ def _constant(tokens: Sequence[Token], text: str, resolver: Resolver) -> object:
     """Returns the value of a constant expression; None if it names columns or cannot be computed."""
     if len(tokens) == 1 and tokens[0].token_type is TokenType.STRING:
         return tokens[0].text
+    return _value(text[tokens[0].start : tokens[-1].end + 1], resolver)
+
+
+def _value(expression: str, resolver: Resolver) -> object:
     try:
-        return resolver.value(SqlConstant(text[tokens[0].start : tokens[-1].end + 1]))
+        return resolver.value(SqlConstant(expression))
     except (BindError, SqlSyntaxError, UnsupportedFeatureError):
         return None
 

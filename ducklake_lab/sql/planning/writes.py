@@ -20,6 +20,7 @@ from ducklake_lab.model.types import ON_SPARK, DataType
 from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.bind.expansion import normalised
 from ducklake_lab.sql.bind.item_names import aliased
+from ducklake_lab.sql.bind.star_expansion import refuse_columns
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.kinds import kind_of_output
 from ducklake_lab.sql.notes import Output, notes
@@ -103,9 +104,11 @@ def plan_delete(op: Delete, resolver: Resolver) -> QueryPlan:
         # A row is deleted once, even if it matches several rows of the other tables.
         tree.set("distinct", exp.Distinct())
     if condition is not None:
+        refuse_columns(condition)
         tree.set("where", condition.copy())
     _take_over_with(op.tree, tree)
     outputs = binder.query(tree, None, {})
+    _check_sources(tree)
     return finish(tree, outputs, binder, tuple(VIRTUAL_COLUMNS.values()))
 
 
@@ -119,6 +122,8 @@ def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> Qu
     table = op.tree.this
     target = table.alias_or_name
     assigned = assignments_of(op.tree.expressions, target, op.table.name, columns)
+    for part in (*assigned.values(), op.tree.args.get("where")):
+        refuse_columns(part)
     items: list[exp.Expr] = _virtual(table)
     for column in columns:
         value = assigned.get(column.column_id)
@@ -140,6 +145,7 @@ def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> Qu
         tree.set("qualify", exp.Qualify(this=exp.EQ(this=first, expression=exp.Literal.number(1))))
     _take_over_with(op.tree, tree)
     outputs = binder.query(tree, None, {})
+    _check_sources(tree)
     return finish(tree, outputs, binder, [*VIRTUAL_COLUMNS.values(), *(column.data_type for column in columns)])
 
 
@@ -150,6 +156,18 @@ def _add_to_from(tree: exp.Select, item: exp.Expr) -> None:
     added.set("joins", None)
     for join in (exp.Join(this=added), *joins):
         tree.append("joins", join)
+
+
+def _check_sources(tree: exp.Select) -> None:
+    """Raises BindError if one of the other tables of a bound UPDATE or DELETE names a column of the changed table."""
+    target = notes(tree.expressions[0].unalias()).relation
+    for join in tree.args.get("joins") or ():
+        for column in join.find_all(exp.Column):
+            if notes(column).relation is target:
+                message = (
+                    f'"{column.name}" of {column.table}, which changes, is not seen by the other tables; use WHERE.'
+                )
+                raise BindError(message)
 
 
 def _take_over_with(statement: exp.Expr, tree: exp.Select) -> None:

@@ -17,6 +17,7 @@ FOLLOWED = (
     "disable_timestamptz_casts",
     "lambda_syntax",
     "pivot_limit",
+    "order_by_non_integer_literal",
 )
 #: Settings that Spark cannot obey.
 _REFUSED = ("default_collation", "scalar_subquery_error_on_multiple_rows")

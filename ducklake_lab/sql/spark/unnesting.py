@@ -34,7 +34,7 @@ def unnested(
     """Returns a query that unnests lists of the query in its FROM; shorter lists end in NULLs.
 
     Raises:
-        UnsupportedFeatureError: a call has further arguments, or unnests no list.
+        UnsupportedFeatureError: a call has further arguments, unnests no list, or is in an aggregate or a window.
     """
     kinds = [type_of(call.expressions[0]) for call in calls if len(call.expressions) == 1]
     lists = [kind for kind in kinds if kind is not None and kind.name == "list"]
@@ -59,6 +59,8 @@ def unnested(
         return passed(part) if is_computed_before(part) else part
 
     outer = exp.Select(expressions=[as_column(i.unalias().copy().transform(of_row), i.alias) for i in node.expressions])
+    if len(parts) < len(calls):
+        raise UnsupportedFeatureError("unnest in an aggregate or a window is not supported on Spark; use it in FROM.")
     notes(outer).outputs = notes(node).outputs
     order = node.args.get("order")
     order = order.copy() if order is not None else None

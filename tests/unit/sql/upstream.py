@@ -23,7 +23,9 @@ CHECKED = {
     "_parse_bitwise": ("30.30.0", "8a40d01487401d32"),
     "_parse_bracket": ("30.30.0", "4ff8f89b99e88674"),
     "_parse_bracket_key_value": ("30.30.0", "bea8db58cb9d21e3"),
+    "_parse_cte": ("30.30.0", "aa7a8517e09f4d58"),
     "_parse_cube_or_rollup": ("30.30.0", "175a1adc7b05a301"),
+    "_parse_derived_table_values": ("30.30.0", "dd7c7073ffebe64f"),
     "_parse_disjunction": ("30.30.0", "6fcaae5342166655"),
     "_parse_expression": ("30.30.0", "918dcdeaa5b08ff5"),
     "_parse_extract": ("30.30.0", "45d97cd689db2dc2"),
@@ -44,6 +46,7 @@ CHECKED = {
     "_parse_star_ops": ("30.30.0", "03b1a824fa06457b"),
     "_parse_struct_types": ("30.30.0", "d9bc9694ef9cfafa"),
     "_parse_substring": ("30.30.0", "4b4cb862d0eb75ae"),
+    "_parse_table_alias": ("30.30.0", "28d9d0a6fc06724b"),
     "_parse_table_part": ("30.30.0", "10742a93c1ebc73c"),
     "_parse_term": ("30.30.0", "1f1a18c487cd07d7"),
     "_parse_tilde": ("30.30.0", "3984e34524f83d92"),
@@ -51,6 +54,7 @@ CHECKED = {
     "_parse_type": ("30.30.0", "fca4baac72f7bc5a"),
     "_parse_types": ("30.30.0", "311eaf90aae1c5a0"),
     "_parse_window": ("30.30.0", "380cfab9bd8a3bec"),
+    "_parse_with": ("30.30.0", "92895d9acf69bcc5"),
 }
 
 

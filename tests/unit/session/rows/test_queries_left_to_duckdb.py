@@ -36,6 +36,7 @@ _QUERIES = (
     "FROM query_table([t, main.t]) ORDER BY ALL",
     "FROM query_table(['t', 'b'], true) ORDER BY ALL",
     "FROM query('FROM ' || 't') ORDER BY ALL",
+    "SELECT n FROM json_execute_serialized_sql(json_serialize_sql('SELECT k + 1 AS n FROM lake.t')) ORDER BY n",
     # a share of the rows that a query says
     "SELECT k FROM t ORDER BY k LIMIT (SELECT 67) %",
     "FROM (SELECT k FROM t ORDER BY k LIMIT (SELECT max(w) * 10 FROM b)%)",

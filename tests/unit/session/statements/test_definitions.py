@@ -283,7 +283,12 @@ def test_views_and_macros_that_pivot(
 
 
 @pytest.mark.parametrize(
-    "definition", ["CREATE VIEW e AS PIVOT t ON s", "CREATE MACRO e() AS TABLE FROM (PIVOT t ON s USING sum(i))"]
+    "definition",
+    [
+        "CREATE VIEW e AS PIVOT t ON s",
+        "CREATE MACRO e() AS TABLE FROM (PIVOT t ON s USING sum(i))",
+        "CREATE VIEW e AS PIVOT t ON s IN (CASE WHEN true THEN 'a' END) USING sum(i)",
+    ],
 )
 def test_views_and_macros_pivot_listed_values(session: dl.Session, definition: str) -> None:
     with pytest.raises(dl.UnsupportedFeatureError, match=r"^A view or macro takes no PIVOT whose values are read from"):

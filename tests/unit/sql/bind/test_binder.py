@@ -67,6 +67,32 @@ from tests.unit.sql.lakes import Lakes, any_plan, plan
             'Neither planes nor airlines has a column "yaer" (line 1, column 19). Did you mean year?',
         ),
         (
+            "SELECT tailnum FROM planes WHERE COLUMNS(['year', 'yaer']) > 1",
+            'planes has no column "yaer", which COLUMNS([…]) names.',
+        ),
+        (
+            "SELECT COLUMNS('a') FROM (SELECT 1 AS b)",
+            "COLUMNS(…) matches no column.",
+        ),
+        ("SELECT COLUMNS(['a'])", "COLUMNS(…) needs a FROM clause."),
+        ("SELECT * EXCLUDE (tailnum, year) FROM planes", "The SELECT list is empty: its stars leave no column."),
+        ("SELECT 1 AS k, max(year) FROM planes GROUP BY k + 1", 'planes has no column "k" (line 1, column 47).'),
+        ("SELECT 1 AS k, max(year) FROM planes GROUP BY CUBE (-k)", 'planes has no column "k" (line 1, column 54).'),
+        (
+            "SELECT year, year FROM planes UNION BY NAME SELECT 1 AS year",
+            'UNION BY NAME takes each name once; a side has "year" twice.',
+        ),
+        ("SELECT plus(a := 1, a := 2)", 'The macro plus gets its argument "a" twice.'),
+        ("SELECT plus(b := 1, 2)", "The macro plus gets an argument without a name after one with a name."),
+        (
+            "WITH RECURSIVE r AS (SELECT 1 AS n EXCEPT SELECT n + 1 FROM r WHERE n < 3) FROM r",
+            "r reads itself in EXCEPT; UNION alone makes a recursion.",
+        ),
+        (
+            "SELECT tailnum FROM planes WHERE COLUMNS('y') > 1 OR COLUMNS('t') = 'a'",
+            "All COLUMNS(…) in one expression must choose the same columns.",
+        ),
+        (
             "SELECT * FROM planes JOIN (SELECT 1 AS a) USING (year)",
             'unnamed_subquery has no column "year" to join by (line 1, column 50).',
         ),
@@ -282,3 +308,23 @@ def test_a_name_with_quotes_stays_a_name() -> None:
     result = plan('SELECT year AS "a`; DROP ""x" FROM planes')
     assert 'AS `a``; DROP "x`' in result.spark_sql
     assert 'AS "a`; DROP ""x"' in result.duckdb_sql
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ("SELECT year AS k, k IN (SELECT k + 1 FROM airlines) FROM planes", '"k", a name of the SELECT list around'),
+        (
+            "SELECT year AS k FROM planes WHERE EXISTS (FROM airlines WHERE k > 1)",
+            '"k", a name of the SELECT list around',
+        ),
+        ("FROM (SHOW databases) t, planes", "SHOW in FROM"),
+        (
+            "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n + 1 NOT IN (FROM recurring.r)) FROM r",
+            "recurring.r, all rows of a recursion",
+        ),
+    ],
+)
+def test_what_duckdb_alone_binds_is_refused_by_name(text: str, named: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match=named):
+        plan(text)

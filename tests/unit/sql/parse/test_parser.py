@@ -242,6 +242,12 @@ def test_the_column_of_range_is_compared() -> None:
             "SELECT * FROM (PIVOT t ON a USING sum(b)) ORDER BY a LIMIT 2",
         ),
         ("UNPIVOT (FROM t ORDER BY a) ON a, b", "SELECT * FROM (UNPIVOT (SELECT * FROM t ORDER BY a) ON a, b)"),
+        (
+            "WITH c AS (FROM t ORDER BY a), d AS (FROM c) PIVOT d ON a USING sum(b) ORDER BY a",
+            "WITH c AS (SELECT * FROM t ORDER BY a), d AS (SELECT * FROM c) SELECT * FROM (PIVOT d ON a USING sum(b)) ORDER BY a",
+        ),
+        ("WITH pivot AS (SELECT 1 AS a) FROM pivot", None),
+        ("WITH c AS (FROM t) FROM c PIVOT (sum(b) FOR a IN (1))", None),
         ("SELECT 1", None),
         ("PIVOT t ON o +", None),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
@@ -143,6 +145,36 @@ def test_other_settings_are_other_functions() -> None:
     (one,), (other,) = (_spark(text, Calendar=name).evaluations for name in ("gregorian", "japanese"))
     assert one.name != other.name
     assert dict(other.settings) == {"TimeZone": "UTC", "Calendar": "japanese"}
+
+
+@pytest.mark.parametrize(
+    ("text", "without"),
+    [
+        ("SELECT month FROM flights ORDER BY 'x', month DESC, NULL", "SELECT month FROM flights ORDER BY month DESC"),
+        (
+            "SELECT month FROM flights ORDER BY 1.5, -2e0, 'x' COLLATE nocase LIMIT 1",
+            "SELECT month FROM flights LIMIT 1",
+        ),
+        (
+            "SELECT month FROM flights UNION ALL SELECT year FROM planes ORDER BY 'x', 1",
+            "SELECT month FROM flights UNION ALL SELECT year FROM planes ORDER BY 1",
+        ),
+        (
+            "SELECT DISTINCT ON ('a', month) month FROM flights ORDER BY month, 'x'",
+            "SELECT DISTINCT ON (month) month FROM flights ORDER BY month",
+        ),
+    ],
+)
+def test_a_setting_lets_constants_order_nothing(text: str, without: str) -> None:
+    with pytest.raises(BindError, match="orders nothing"):
+        _spark(text)
+    allowed, expected = (_spark(one, order_by_non_integer_literal="true").sql for one in (text, without))
+    assert re.sub(r"src_\w+", "", allowed) == re.sub(r"src_\w+", "", expected)
+
+
+def test_distinct_on_constants_alone_is_refused() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="DISTINCT ON of constants alone"):
+        _spark("SELECT DISTINCT ON ('a') month FROM flights", order_by_non_integer_literal="true")
 
 
 def test_forms_that_a_setting_changes_are_left_to_duckdb() -> None:
