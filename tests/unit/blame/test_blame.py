@@ -268,7 +268,7 @@ def test_only_the_files_of_the_rows_are_read(session: dl.Session, tmp_path: Path
     assert cells(session, "i = 210") == expected
 
 
-def test_rows_that_another_engine_found_are_blamed_alike(session: dl.Session) -> None:
+def test_rows_that_another_engine_found_are_blamed_alike(session: dl.Session, monkeypatch: pytest.MonkeyPatch) -> None:
     session.sql("CREATE TABLE t (i INTEGER, s VARCHAR); INSERT INTO t SELECT i, 'a' FROM range(40) r(i)")
     session.sql("UPDATE t SET s = 'b' WHERE i < 20")
     session.sql("ALTER TABLE t ADD COLUMN n INTEGER DEFAULT 7; INSERT INTO t VALUES (100, 'x', 1)")
@@ -279,10 +279,20 @@ def test_rows_that_another_engine_found_are_blamed_alike(session: dl.Session) ->
     places = session.sql(text).carried()
     assert set(pc.is_valid(places.column("file_id")).to_pylist()) == {True, False}
     found = blame(lake, state, table, Found(places), [0, 1, 2], "UTC")
-    expected = session.table("t").blame().carried()
+    result = session.table("t").blame()
+    expected, expected_rows = result.carried(), result.fetchall()
     assert found.rows.num_rows == 41 * 3
     assert found.rows.to_pylist() == expected.to_pylist()
     assert found.rows.schema == expected.schema
+    # a query that Spark runs gives places alone
+    asked: list[object] = []
+    monkeypatch.setattr(session._sources.blames, "_read_here", lambda *given: asked.append(given))
+    assert session.table("t").blame().carried().to_pylist() == expected.to_pylist()
+    ids = [row_id for (row_id,) in session.sql("SELECT rowid FROM t WHERE i IN (3, 100)").fetchall()]
+    some = [row for row in expected_rows if row[0] in ids and row[1] == "n"]
+    assert session.table("t").blame("i IN (3, 100)", ["n"]).fetchall() == some
+    assert len(some) == 2
+    assert len(asked) == 2
 
 
 def test_rows_without_earlier_versions_take_one_connection_of_the_catalog(
