@@ -197,6 +197,8 @@ class QueryBinder(EntryBinder):
             if isinstance(node, exp.Array) and len(node.expressions) == 1:
                 node = without_comprehension(node)
             self.children(node, scope, ctes, aliases)
+            if isinstance(node, exp.Window):
+                _check_window(node, scope)
             notes(node).set_type(kind_of_cast(node))
             return node
         if bound is not node and node.parent is not None:
@@ -292,6 +294,14 @@ def _is_aggregate(node: exp.Expr) -> bool:
     return isinstance(call, exp.Anonymous) and not is_over and is_aggregate(call.name)
 
 
+def _check_window(window: exp.Window, scope: Scope) -> None:
+    """Raises BindError for a column of a query around in a window function."""
+    around = [relation for level in scope.around() if level is not scope for relation in level.relations]
+    for column in window.walk(prune=lambda node: isinstance(node, exp.Query)):
+        if isinstance(column, exp.Column) and any(notes(column).relation is relation for relation in around):
+            raise BindError(f'A window function takes no column of the query around: "{column.name}".')
+
+
 def _is_in_aggregate(column: exp.Column) -> bool:
     """Returns whether a column is in an aggregate of its own query, which sees no names of the SELECT list."""
     inside = takewhile(lambda node: not isinstance(node, exp.Query), ancestors(column))
@@ -303,4 +313,7 @@ def _names_column(names: list[str], scope: Scope) -> bool:
 
 
 def _refers(tree: exp.Expr, folded: str) -> bool:
-    return any(table.name.casefold() == folded and not table.db for table in tree.find_all(exp.Table))
+    return any(
+        table.name.casefold() == folded and table.db.casefold() in ("", "recurring")
+        for table in tree.find_all(exp.Table)
+    )

@@ -82,6 +82,10 @@ from tests.unit.sql.lakes import Lakes, any_plan, plan
             "SELECT year, year FROM planes UNION BY NAME SELECT 1 AS year",
             'UNION BY NAME takes each name once; a side has "year" twice.',
         ),
+        (
+            "SELECT (SELECT sum(year) OVER () FROM airlines) FROM planes",
+            'A window function takes no column of the query around: "year".',
+        ),
         ("SELECT plus(a := 1, a := 2)", 'The macro plus gets its argument "a" twice.'),
         ("SELECT plus(b := 1, 2)", "The macro plus gets an argument without a name after one with a name."),
         (
@@ -321,6 +325,10 @@ def test_a_name_with_quotes_stays_a_name() -> None:
         ("FROM (SHOW databases) t, planes", "SHOW in FROM"),
         (
             "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n + 1 NOT IN (FROM recurring.r)) FROM r",
+            "recurring.r, all rows of a recursion",
+        ),
+        (
+            "WITH RECURSIVE r(n) AS (SELECT 1 UNION SELECT n + 1 FROM recurring.r AS x WHERE n < 3) FROM r",
             "recurring.r, all rows of a recursion",
         ),
     ],
