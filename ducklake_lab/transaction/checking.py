@@ -86,11 +86,11 @@ class _Rows:
         touched = {file_id for staged in self._transaction.data.values() for file_id in _deleted_from(staged)}
         if not touched:
             return False
-        d, f, since = t.delete_file, t.data_file, self._base.snapshot_id
+        d, f = t.delete_file, t.data_file
         query = sa.union_all(
-            # one that has the snapshots of its deletions begins with the first of them
-            sa.select(d.c.data_file_id).where(sa.or_(d.c.begin_snapshot > since, d.c.partial_max > since)),
-            sa.select(f.c.data_file_id).where(f.c.end_snapshot > since),
+            # those that a flush wrote may begin before; their ids say that they came since
+            sa.select(d.c.data_file_id).where(d.c.delete_file_id >= self._base.next_file_id),
+            sa.select(f.c.data_file_id).where(f.c.end_snapshot > self._base.snapshot_id),
         )
         return any(file_id in touched for (file_id,) in self._connection.execute(query))
 

@@ -151,6 +151,16 @@ def test_deletions_from_a_file_with_earlier_ones_conflict(pair: Pair) -> None:
     assert one.sql("SELECT count(*) FROM w").fetchall() == [(799,)]
 
 
+@pytest.mark.parametrize("changes", ["DELETE FROM f WHERE i >= 500", "UPDATE f SET i = -i WHERE i >= 500"])
+def test_deletions_from_a_file_conflict_with_a_flush_of_earlier_ones(pair: Pair, changes: str) -> None:
+    flush = "CALL lake.flush_inlined_data()"
+    for first, second in ((flush, changes), (changes, flush)):
+        pair[0].sql("CREATE OR REPLACE TABLE f AS SELECT i FROM range(1000) r(i); DELETE FROM f WHERE i < 3")
+        # the file of these deletions begins before both transactions
+        assert not commits(pair, first, second)
+        assert not any(one.check == "overlapping_delete_files" for one in pair[0].doctor(deep=True).findings)
+
+
 def test_inlined_rows_are_compared_by_row(pair: Pair) -> None:
     assert commits(pair, "UPDATE u SET i = 300 WHERE i = 200", "UPDATE u SET i = 301 WHERE i = 201")
     assert not commits(pair, "DELETE FROM u WHERE i = 300", "DELETE FROM u WHERE i = 300")
