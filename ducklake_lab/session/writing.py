@@ -9,7 +9,7 @@ from typing import Literal
 from ducklake_lab.engine.on_spark import OnSpark
 from ducklake_lab.engine.rows import Rows
 from ducklake_lab.errors import UsageError, did_you_mean
-from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.names.attached_lakes import Lakes, NamedEntry
 from ducklake_lab.session.rows.handed_in import check_folded, rows_of
 from ducklake_lab.session.rows.result import Result
 from ducklake_lab.session.statements.runner import Statements
@@ -34,20 +34,22 @@ def write_rows(
     if mode not in ("append", "overwrite", "create", "create_or_replace"):
         modes = ("append", "overwrite", "create", "create_or_replace")
         raise UsageError(f'"{mode}" is not a write mode; use one of {", ".join(modes)}.{did_you_mean(mode, modes)}')
+    with lakes.reads.noting("change"):
+        entry = lakes.parse(table)
     given = rows_of(rows, "What you write")
+    # a DataFrame of Spark may read the lake
     with nullcontext() if given.is_on_spark else lakes.reads.noting("change"):
-        return _write(lakes, statements, given, table, mode, transaction)
+        return _write(lakes, statements, given, entry, mode, transaction)
 
 
 def _write(
     lakes: Lakes,
     statements: Statements,
     given: Rows,
-    table: str,
+    entry: NamedEntry,
     mode: WriteMode,
     transaction: Callable[[], AbstractContextManager[object]],
 ) -> Result:
-    entry = lakes.parse(table)
     name = op.TableName(entry.lake.alias, entry.schema, entry.name)
     if mode == "overwrite" and isinstance(given, OnSpark):
         from ducklake_lab.spark.overwriting import check_static

@@ -248,11 +248,11 @@ def test_copying_rows_between_databases_of_its_own_counts_them(tmp_path: Path) -
 
 
 def test_names_that_begin_with_temp_are_names(session: dl.Session) -> None:
-    session.sql("CREATE TEMP TABLE seen AS SELECT 6 AS six; INSERT INTO temp.seen VALUES (7)")
-    assert session.sql("FROM temp.seen ORDER BY six").fetchall() == [(6,), (7,)]
-    session.sql("DROP TABLE IF EXISTS temp.seen")
-    with pytest.raises(BindError, match='no table "seen"'):
-        session.sql("FROM seen")
+    session.sql("CREATE TEMP TABLE sixes AS SELECT 6 AS six; INSERT INTO temp.sixes VALUES (7)")
+    assert session.sql("FROM temp.sixes ORDER BY six").fetchall() == [(6,), (7,)]
+    session.sql("DROP TABLE IF EXISTS temp.sixes")
+    with pytest.raises(BindError, match='no table "sixes"'):
+        session.sql("FROM sixes")
 
 
 def test_a_line_of_a_csv_file_that_cannot_be_read_is_named_in_one_line(session: dl.Session, tmp_path: Path) -> None:

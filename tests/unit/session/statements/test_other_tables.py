@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -16,8 +17,11 @@ _TABLES = (
 
 
 @pytest.fixture
-def both(lake_uri: Callable[..., str]) -> Iterator[tuple[dl.Session, duckdb.DuckDBPyConnection]]:
-    with dl.connect(lake_uri(), alias="lake", engine="duckdb") as session, duckdb.connect() as plain:
+def both(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[tuple[dl.Session, duckdb.DuckDBPyConnection]]:
+    with (
+        dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session,
+        duckdb.connect() as plain,
+    ):
         for statement in _TABLES:
             session.sql(statement)
             plain.execute(statement)
