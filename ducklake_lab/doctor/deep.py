@@ -90,10 +90,10 @@ def _stats(context: Context, table_id: int) -> dict[int, dict[int, ColumnStats]]
         "SELECT data_file_id, column_id, value_count, null_count, min_value, max_value, contains_nan "
         f"FROM ducklake_file_column_stats WHERE table_id = {table_id:d}"
     )
-    for file_id, column_id, *values, nan in context.tuples(query):
-        # SQLite and MySQL have numbers
-        contains_nan = None if nan is None else bool(nan)
-        stats[file_id][column_id] = ColumnStats(column_id, None, *values, contains_nan=contains_nan)
+    for file_id, column_id, *values in context.tuples(query):
+        if values[-1] is not None:
+            values[-1] = bool(values[-1])  # SQLite and MySQL have numbers
+        stats[file_id][column_id] = ColumnStats(column_id, None, *values)
     return stats
 
 

@@ -298,7 +298,7 @@ def test_files_that_a_snapshot_needs_are_not_counted(session: dl.Session):
     path = session.table("t").files()[0].data_file.path
     session.sql(
         "INSERT INTO __ducklake_metadata_lake.ducklake_files_scheduled_for_deletion VALUES "
-        f"(999, 'main/t/{path}', true, TIMESTAMP '2000-01-01')"
+        f"(999, 'main/t/{path}', true, '2000-01-01 00:00:00')"
     )
     assert not session.autopilot(NOW)
     assert not session.autopilot(NOW, dry_run=False)
