@@ -157,7 +157,7 @@ def _round(
 
 
 def _round_sql(versions: Versions, places: Sequence[int]) -> str:
-    """SQL over `rows` and `earlier`: of each cell, whether it is set here, its text, and that of the value before."""
+    """SQL over `rows` and `earlier` for one cell: whether this version sets it, its text, and the text of the earlier value."""
     flags, values, texts = "", "", ""
     for place in places:
         older = f"r.began > {versions.column_begins[place]:d}"

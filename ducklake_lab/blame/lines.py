@@ -67,7 +67,7 @@ class Inserted:
         width = len(self.places)
         step = max(1, _AT_ONCE // width)
         began, row_ids = (self.rows.column(name).to_numpy() for name in ("began", "row_id"))
-        # those of all parts but the last share their memory
+        # all parts except the last one share these arrays
         places = pa.array(np.tile(np.array(self.places, np.int32), min(step, len(row_ids))))
         nothing, unsure = pa.nulls(len(places), pa.string()), pa.repeat(False, len(places))
         for start in range(0, len(row_ids), step):

@@ -74,7 +74,7 @@ class Source:
 
 
 def define_metadata(source: Source) -> list[tuple[str, bool]]:
-    """Creates the metadata tables of the copy; returns (name, whether it holds rows) of those of inlined rows and deletions.
+    """Creates the metadata tables of the copy; returns (name, holds rows) of each table of inlined rows or deletions.
 
     This comes before all that is read, as MySQL commits with each.
     """

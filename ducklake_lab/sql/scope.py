@@ -225,7 +225,7 @@ def replace_qualifiers(parts: Sequence[exp.Identifier], relation: Relation, scop
 
 
 def _has_outer(names: list[str], length: int, scope: Scope) -> bool:
-    """Returns whether a table of an outer query has a column whose first names are those of a table here."""
+    """Returns whether an outer query has a column that begins with the name of a table of this one."""
     outer = (relation for level in scope.around() if level is not scope for relation in level.relations)
     return any(relation.matches(names[:length]) and relation.find(names[length]) is not None for relation in outer)
 

@@ -154,7 +154,7 @@ class _Rows:
         return not self._finds(table_id, reads, reads)
 
     def _needs(self, table_id: int) -> bool:
-        """Returns whether a statement that changes a table needs rows of it as they were; what is not sure counts."""
+        """Returns whether a statement changes a table by rows that others changed; unknown rows count."""
         kinds = {change.kind for change in self._by_table[table_id]}
         reads = self._reads(table_id) or ()
         new = [read for read in reads if read.needs_new and kinds & INSERTS]

@@ -35,15 +35,16 @@ def may_have_changed(
 
     None stands for a predicate that all rows fulfil. Rows that maintenance wrote anew may count as inserted.
     """
-    looking = _Looking(lake, connection, table, base.snapshot_id)
+    looking = _Looking(lake, connection, table, base)
     return looking.finds_new(new) or looking.finds_gone(gone)
 
 
 class _Looking:
     """Looks for changes of one table after a snapshot."""
 
-    def __init__(self, lake: Lake, connection: sa.Connection, table: Table, since: int) -> None:
-        self._lake, self._connection, self._table, self._since = lake, connection, table, since
+    def __init__(self, lake: Lake, connection: sa.Connection, table: Table, base: Snapshot) -> None:
+        self._lake, self._connection, self._table, self._since = lake, connection, table, base.snapshot_id
+        self._first_file_id = base.next_file_id
         _, self._begin, self._end = versions.of(connection).inlined_columns
 
     def finds_new(self, predicates: Collection[Predicate | None]) -> bool:
@@ -55,8 +56,9 @@ class _Looking:
         if not predicates:
             return False
         f, d = t.data_file.c, t.delete_file.c
+        # a new delete file may begin before, so its id tells
         deleted = sa.select(d.data_file_id).where(
-            d.table_id == self._table.table_id, sa.or_(d.begin_snapshot > self._since, d.partial_max > self._since)
+            d.table_id == self._table.table_id, d.delete_file_id >= self._first_file_id
         )
         conditions = [f.end_snapshot > self._since, f.data_file_id.in_(deleted)]
         ids = inlined.deleted_from_since(self._connection, self._lake.database, self._table.table_id, self._since)

@@ -72,7 +72,7 @@ def test_the_cells_that_this_kernel_ran_are_named(run: Run, shell: InteractiveSh
     assert cells()["followed_cells"] == ["c", "d", "b"]
     run("c", "1")
     assert cells()["followed_cells"] == ["d", "b"]
-    # a page asks kernels of which it knows nothing too
+    # a page also asks kernels that it does not know
     assert "followed_cells" not in Questions(dict).ask("lakes", {})
 
 
