@@ -225,7 +225,7 @@ def replace_qualifiers(parts: Sequence[exp.Identifier], relation: Relation, scop
 
 
 def _has_outer(names: list[str], length: int, scope: Scope) -> bool:
-    """Returns whether an outer query has a column that begins with the name of a table of this one."""
+    """Returns whether an outer query has a table of this name with such a column."""
     outer = (relation for level in scope.around() if level is not scope for relation in level.relations)
     return any(relation.matches(names[:length]) and relation.find(names[length]) is not None for relation in outer)
 
