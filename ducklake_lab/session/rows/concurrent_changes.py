@@ -56,7 +56,7 @@ class _Looking:
         if not predicates:
             return False
         f, d = t.data_file.c, t.delete_file.c
-        # a new delete file may begin before, so its id tells
+        # a new delete file may begin before, so its id decides
         deleted = sa.select(d.data_file_id).where(
             d.table_id == self._table.table_id, d.delete_file_id >= self._first_file_id
         )
