@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ducklake_lab.catalog.identity import read_of
-from ducklake_lab.catalog.metadata import read_metadata
 from ducklake_lab.engine.facts import facts_of_rows
 from ducklake_lab.engine.in_process.database import Fetched, SessionDatabase
 from ducklake_lab.engine.on_spark import OnSpark
@@ -23,21 +21,17 @@ from ducklake_lab.files.duckdb_query import DuckDbQuery
 from ducklake_lab.files.reader import RowQuery
 from ducklake_lab.model.files import DataFile
 from ducklake_lab.model.predicates import And, Predicate
-from ducklake_lab.model.staged import LOCATION_COLUMNS, VIRTUAL_COLUMNS
-from ducklake_lab.model.state import CatalogState
-from ducklake_lab.model.types import DataType
 from ducklake_lab.scan.plan import ScanPlan
-from ducklake_lab.session.functions import BlameCall, FeedCall, LifeCall, functions_of
-from ducklake_lab.session.rows import logs
+from ducklake_lab.session.functions import functions_of
 from ducklake_lab.session.rows.blame import Blames
 from ducklake_lab.session.rows.digests import digest_rows
-from ducklake_lab.session.rows.feed import plan_call
 from ducklake_lab.session.rows.join_keys import implied, key_query, small_side
-from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable, MetadataTable, SystemListing
+from ducklake_lab.session.rows.named_rows import LakeTable
 from ducklake_lab.session.rows.own_rows import table_behind
 from ducklake_lab.session.rows.read_parts import read_parts
 from ducklake_lab.session.rows.resolver import NameResolver, plan_or_leave
 from ducklake_lab.session.rows.result import Result, RunInfo
+from ducklake_lab.session.rows.source_loader import Effects, SourceLoader
 from ducklake_lab.session.rows.table_scans import TableScans
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
@@ -51,9 +45,6 @@ from ducklake_lab.sql.types import type_or_none
 if TYPE_CHECKING:
     from ducklake_lab.spark.library import DataFrame
 
-#: Whether a function with effects runs, returns no rows, or raises.
-Effects = Literal["run", "skip", "refuse"]
-
 
 class Sources:
     """Plans queries and loads their sources.
@@ -62,6 +53,7 @@ class Sources:
         names: resolves names in SQL.
         blames: answers who set the cells of rows.
         scans: plans the reads of tables.
+        loader: loads single sources.
     """
 
     def __init__(self, transactions: Transactions, engine: SparkEngine, database: SessionDatabase) -> None:
@@ -73,12 +65,7 @@ class Sources:
         )
         self.blames = Blames(lakes, engine, self.query, self.read_here)
         self.scans = TableScans(lakes, database.time_zone)
-
-    # Rows
-
-    def state(self, rows: LakeTable) -> CatalogState:
-        """Returns the entries of the lake in the state that the plan reads."""
-        return self._lakes.state(rows.lake, rows.at)
+        self.loader = SourceLoader(lakes, engine, database, self.names, self.scans, self.blames, self.run)
 
     def query(self, query: op.Query, *, purpose: Purpose = "look") -> Result:
         """Plans and runs a query.
@@ -104,13 +91,13 @@ class Sources:
             result = self.run(plan)
             result.find_parts = partial(read_parts, query, plan)
             if len(plan.sources) == 1 and isinstance(table := plan.sources[0].rows, LakeTable):
-                state = self.state(table)
+                state = self.loader.state(table)
                 if not self._lakes.reads.is_uncommitted(state):
                     result.find_table = partial(table_behind, self._lakes, self._here, query, plan, state)
             return result
-        self._database.describe(plan.duckdb_sql, self.empty(plan), plan.macros)
+        self._database.describe(plan.duckdb_sql, self.loader.empty(plan), plan.macros)
         info = RunInfo(wrote=True)
-        rows = self.run_in_process(plan, {source.view: self.load(source, info, effects="run")})
+        rows = self.run_in_process(plan, {source.view: self.loader.load(source, info, effects="run")})
         return Result(InMemory(rows.table), types=rows.types, info=info, engine=self._engine)
 
     def _here(self, query: op.Query) -> Result:
@@ -240,7 +227,7 @@ class Sources:
         """Returns a query's rows from the catalog's statistics; None if the files must be read."""
         if plan.digest is None:
             return None
-        rows = digest_rows(plan, loaded, self.state)
+        rows = digest_rows(plan, loaded, self.loader.state)
         return self._database.run(plan.digest.sql, {plan.digest.view: rows}) if rows is not None else None
 
     def run_in_process(
@@ -268,14 +255,14 @@ class Sources:
             plan.for_spark()
             return
         try:
-            self._database.describe(plan.duckdb_sql, self.empty(plan), plan.macros)
+            self._database.describe(plan.duckdb_sql, self.loader.empty(plan), plan.macros)
         except BindError:
             raise plan.refusal from None
         raise UnsupportedFeatureError(f"This query is not supported on Spark yet: {plan.refusal}")
 
     def columns(self, plan: QueryPlan) -> list[tuple[str, str]] | None:
         """Returns (name, type) of a query's columns from DuckDB, without running it; None if DuckDB cannot bind it."""
-        return self._described(plan, self.empty(plan))
+        return self._described(plan, self.loader.empty(plan))
 
     def _described(self, plan: QueryPlan, tables: Mapping[str, pa.Table | DuckDbQuery]) -> list[tuple[str, str]] | None:
         try:
@@ -311,25 +298,6 @@ class Sources:
         query = key_query(plan, loaded, self._database.time_zone())
         return query if query is not None and self._engine.has_workers() else None
 
-    def empty(self, plan: QueryPlan) -> dict[str, pa.Table]:
-        """Returns the sources of a plan as empty tables."""
-        tables = {}
-        for source in plan.sources:
-            if source.kind != "local":
-                columns = self._columns(source)
-                fields = [kind.field(name) for name, kind in columns]
-                if source.virtual:
-                    fields += [kind.field(name) for name, kind in VIRTUAL_COLUMNS.items()]
-                if source.located:
-                    fields += [kind.field(name) for name, kind in LOCATION_COLUMNS.items()]
-                tables[source.view] = pa.schema(fields).empty_table()
-        return tables
-
-    def _columns(self, source: Source) -> Sequence[tuple[str, DataType]]:
-        if source.rows is not None:
-            return source.rows.columns
-        return self.names.function(source.name, source.args, source.kwargs) or ()
-
     def run_spark_text(self, text: str, params: Mapping[str, object] | None) -> Result:
         """Returns the lazy result of a query in Spark SQL, which may name tables of lakes.
 
@@ -339,7 +307,7 @@ class Sources:
         plan = plan_spark_text(text, self.names)
         info = RunInfo()
         self.names.note_definitions(plan, info)
-        loaded = {source.view: self.load(source, info) for source in plan.sources}
+        loaded = {source.view: self.loader.load(source, info) for source in plan.sources}
         self._lakes.reads.note_unknown()
         # only named parameters: a notebook passes all its variables, and Spark would convert each to a literal
         named = parameters(text, params) if params is not None else None
@@ -380,13 +348,8 @@ class Sources:
         loaded = self._load_all(plan, info, narrowed, describe=describe, purpose=purpose, fetches=fetches)
         for source in plan.sources:
             if isinstance(source.rows, LakeTable):
-                self._note(source.rows, narrowed.get(source.view, source))
+                self.loader.note(source.rows, narrowed.get(source.view, source))
         return loaded
-
-    def _note(self, read: LakeTable, source: Source) -> None:
-        """Notes a read of a table for the commit of the open transaction."""
-        table = self.state(read).tables[read.table.table_id]
-        self._lakes.reads.note(read.lake, table, source.predicate, is_target=source.virtual)
 
     def _load_all(
         self,
@@ -403,7 +366,9 @@ class Sources:
         effects: Effects = "skip" if describe else "refuse"
         self.names.note_definitions(plan, info)
         with self.names.system.one_statement():
-            loaded = {source.view: self.load(source, info, effects=effects, is_noted=False) for source in sources}
+            loaded = {
+                source.view: self.loader.load(source, info, effects=effects, is_noted=False) for source in sources
+            }
         if fetches:
             loaded = {view: rows.run_by(self._engine).fetched(fetches) for view, rows in loaded.items()}
         if not any(source.keys for source in sources) or describe:
@@ -427,56 +392,5 @@ class Sources:
                 terms = [implied_predicate] if source.predicate is None else [source.predicate, implied_predicate]
                 info.forget(rows.plan)
                 narrowed[source.view] = replace(source, predicate=And(tuple(terms)))
-                loaded[source.view] = self.load(narrowed[source.view], info, is_noted=False)
+                loaded[source.view] = self.loader.load(narrowed[source.view], info, is_noted=False)
         return loaded
-
-    def load(self, source: Source, info: RunInfo, *, effects: Effects = "refuse", is_noted: bool = True) -> Rows:
-        """Loads a source; a table of a lake is planned, but not read.
-
-        Args:
-            effects: the treatment of a function with effects, see `Functions.evaluate`.
-            is_noted: note the read of a table for the commit of the open transaction.
-        """
-        reads = self._lakes.reads
-        if source.kind == "function":
-            name = source.name
-            reads.note_unknown()
-            if name.schema is None and self.names.system.is_function(name.name):
-                return InMemory(self.names.system.rows(name.name))
-            if self.names.is_log(name, source.args):
-                return InMemory(self._database.run(logs.PARSED).table)
-            args = [self.names.value(a) for a in source.args]
-            answer = self.names.functions.evaluate(
-                name.catalog, name.schema, name.name, args, self.names.values(source.kwargs), effects=effects
-            )
-            if isinstance(answer, BlameCall | LifeCall):
-                return InMemory(self.blames.result(answer).carried())
-            if not isinstance(answer, FeedCall):
-                return InMemory(answer)
-            return plan_call(self._lakes, answer, self._engine.placing, info, virtual=source.virtual)
-        match source.rows:
-            case HandedInRows(rows=rows):
-                if rows.is_on_spark:
-                    reads.note_unknown()  # it may read a lake
-                return rows
-            case MetadataTable(lake=lake, name=listed):
-                reads.note_unknown()
-                with lake.connect() as connection:
-                    return InMemory(read_metadata(lake.database, connection, listed))
-            case SystemListing(plan=plan):
-                reads.note_unknown()
-                return InMemory(self.run(plan).arrow())
-            case LakeTable() as lake_table:
-                state = self.state(lake_table)
-                scan = self.scans.of_source(lake_table.lake, state, lake_table.table.table_id, source)
-                is_fixed = self._lakes.is_fixed(lake_table.lake, lake_table.at)
-                is_uncommitted = reads.is_uncommitted(state)
-                if is_noted:
-                    self._note(lake_table, source)
-                read = read_of(
-                    lake_table.lake, state, scan.plan.table, is_fixed=is_fixed, is_uncommitted=is_uncommitted
-                )
-                info.read(lake_table.lake, read)
-                info.add(scan.plan)
-                return scan
-        raise AssertionError(source)  # the planner names no other rows

@@ -95,7 +95,7 @@ def _explained(key: str, lines: list[str], info: RunInfo | None = None) -> Resul
 
 def _snapshot(sources: Sources, source: Source, info: RunInfo) -> str:
     assert isinstance(source.rows, LakeTable)  # only scans have a snapshot
-    read = source.rows.lake.alias, sources.state(source.rows).snapshot.snapshot_id
+    read = source.rows.lake.alias, sources.loader.state(source.rows).snapshot.snapshot_id
     return state_title(read[1], uncommitted=source.at is None and read in info.uncommitted)
 
 

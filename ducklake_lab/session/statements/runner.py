@@ -304,7 +304,7 @@ class Statements:
         entry = self._sources.names.entry(statement.name)
         try:
             plan = plan_query(without_pivots(statement.query), self._sources.names, (entry.lake.alias, entry.schema))
-            self._database.describe(plan.duckdb_sql, self._sources.empty(plan), plan.macros)
+            self._database.describe(plan.duckdb_sql, self._sources.loader.empty(plan), plan.macros)
         except UnsupportedFeatureError:
             return
         if plan.columns is not None and len(statement.columns) > len(plan.columns):

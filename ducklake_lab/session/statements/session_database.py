@@ -138,7 +138,7 @@ class LocalStatements:
             plan.for_spark()  # raises the reason
         if view.name.schema is not None:
             raise UnsupportedFeatureError(f"A temporary view has no schema; call it {view.name.name}.")
-        columns = self._database.describe(plan.duckdb_sql, self._sources.empty(plan), plan.macros)
+        columns = self._database.describe(plan.duckdb_sql, self._sources.loader.empty(plan), plan.macros)
         if len(view.columns) > len(columns):
             raise BindError(f"{view.name.name} names {len(view.columns)} columns, but its query has {len(columns)}.")
         names = [*view.columns, *(name for name, _ in columns[len(view.columns) :])]
@@ -250,7 +250,7 @@ class LocalStatements:
     def _in_process(self, sql: str, refusal: DuckLakeError) -> Result:
         plan = plan_in_process(sql, self._sources.names, refusal, pivot_as_query(sql))
         info = RunInfo()
-        loaded = {source.view: self._sources.load(source, info) for source in plan.sources}
+        loaded = {source.view: self._sources.loader.load(source, info) for source in plan.sources}
         if not self._sources.placed(plan, loaded, info).is_here:
             if plan.refusal is None:
                 return self._sources.run(plan)
