@@ -13,12 +13,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ducklake_lab.catalog import inlined_deletions, versions
 from ducklake_lab.catalog import tables as t
-from ducklake_lab.catalog import versions
 from ducklake_lab.catalog.below_sqlalchemy import run_text
 from ducklake_lab.catalog.creating import define_tables
 from ducklake_lab.catalog.database import CatalogDatabase
-from ducklake_lab.catalog.inlined import delete_tables
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.versions.version import columns_of
 from ducklake_lab.catalog.writes import Writes
@@ -192,7 +191,7 @@ def _inlined(source: Lake, connection: sa.Connection, snapshot: Snapshot) -> Ite
     i = t.inlined_data_tables
     names = sa.select(i.c.table_name).where(i.c.schema_version <= snapshot.schema_version).order_by(i.c.table_name)
     yield from ((name, True) for name in connection.scalars(names))
-    yield from ((name, False) for name in delete_tables(connection, source.database).values())
+    yield from ((name, False) for name in inlined_deletions.tables(connection, source.database).values())
 
 
 def _define_inlined(

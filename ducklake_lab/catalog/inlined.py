@@ -1,4 +1,4 @@
-"""Rows and deletions kept in the catalog (spec: ducklake_inlined_data_tables, advanced_features/data_inlining)."""
+"""Rows kept in the catalog (spec: ducklake_inlined_data_tables, advanced_features/data_inlining)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from ducklake_lab.catalog.columns import read_columns
 from ducklake_lab.catalog.database import CatalogDatabase
 from ducklake_lab.catalog.postgresql import UNREAD
 from ducklake_lab.catalog.projection import project
-from ducklake_lab.catalog.races import is_before_table
 from ducklake_lab.catalog.uri import Backend
 from ducklake_lab.catalog.versions.version import Version
 from ducklake_lab.catalog.writes import Writes
@@ -51,17 +50,6 @@ def can_inline(columns: Sequence[Column], backend: Backend, version: Version) ->
 
 def data_table_name(table_id: int, schema_version: int) -> str:
     return f"ducklake_inlined_data_{table_id}_{schema_version}"
-
-
-def delete_table_name(table_id: int) -> str:
-    return f"ducklake_inlined_delete_{table_id}"
-
-
-def delete_tables(connection: sa.Connection, database: CatalogDatabase) -> dict[int, str]:
-    """The inlined delete tables there are, by table id."""
-    prefix = "ducklake_inlined_delete_"
-    names = database.tables_with_prefix(connection, prefix)
-    return {int(name[len(prefix) :]): name for name in names if name[len(prefix) :].isdigit()}
 
 
 def inlined_tables(connection: sa.Connection, table_id: int) -> list[tuple[str, int]]:
@@ -334,42 +322,6 @@ def _untyped_nulls_as_text(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema(fields))
 
 
-def read_deletes(
-    connection: sa.Connection, database: CatalogDatabase, table_id: int, up_to: int
-) -> dict[int, list[tuple[int, int]]]:
-    """Inlined deletions from data files by snapshots up to and including one: file id -> [(position, snapshot id)], sorted."""
-    condition = f"begin_snapshot <= {up_to:d} ORDER BY file_id, row_id"
-    deletes: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for file_id, position, begin in _deletes(
-        connection, database, table_id, "file_id, row_id, begin_snapshot", condition
-    ):
-        deletes[file_id].append((position, begin))
-    return dict(deletes)
-
-
-def deleted_from_since(
-    connection: sa.Connection, database: CatalogDatabase, table_id: int, since: int
-) -> frozenset[int]:
-    """The data files from which snapshots after one deleted rows, as inlined deletions."""
-    found = _deletes(connection, database, table_id, "DISTINCT file_id", f"begin_snapshot > {since:d}")
-    return frozenset(file_id for (file_id,) in found)
-
-
-def _deletes(
-    connection: sa.Connection, database: CatalogDatabase, table_id: int, columns: str, condition: str
-) -> Sequence[Sequence[Any]]:
-    """The rows of a table's inlined delete table for which a condition holds; none where there is no such table."""
-    name = delete_table_name(table_id)
-    if not database.has_table(connection, name):
-        return ()
-    try:
-        return connection.execute(sa.text(f"SELECT {columns} FROM {quote_identifier(name)} WHERE {condition}")).all()
-    except sa.exc.DBAPIError as error:
-        if is_before_table(error):
-            return ()
-        raise
-
-
 def are_live(connection: sa.Connection, table_id: int, row_ids: Collection[int]) -> bool:
     """Returns whether inlined rows are all there, and none is deleted."""
     key, _, end = versions.of(connection).inlined_columns
@@ -408,38 +360,10 @@ def end_rows(connection: sa.Connection, name: str, row_ids: Sequence[int], snaps
     )
 
 
-def create_delete_table(connection: sa.Connection, database: CatalogDatabase, table_id: int) -> None:
-    """Creates the table that takes inlined deletions from a table's files."""
-    definitions = "file_id BIGINT, row_id BIGINT, begin_snapshot BIGINT"
-    database.create_table(connection, delete_table_name(table_id), definitions)
-
-
-def insert_deletes(
-    connection: sa.Connection, table_id: int, deletes: Sequence[tuple[int, Sequence[int]]], snapshot_id: int
-) -> None:
-    """Records deletions (file id, positions) in the table's inlined delete table."""
-    name = quote_identifier(delete_table_name(table_id))
-    connection.execute(
-        sa.text(f"INSERT INTO {name} VALUES (:file, :position, :snapshot)"),
-        [
-            {"file": file_id, "position": position, "snapshot": snapshot_id}
-            for file_id, positions in deletes
-            for position in positions
-        ],
-        execution_options=UNREAD,
-    )
-
-
 def remove_rows(connection: sa.Connection, name: str, up_to: int) -> None:
     """Removes the rows of an inlined data table that snapshots up to and including one inserted."""
     _, begin, _ = versions.of(connection).inlined_columns
     run_text(connection, f"DELETE FROM {quote_identifier(name)} WHERE {begin} <= {up_to:d}")
-
-
-def remove_deletes(connection: sa.Connection, table_id: int, up_to: int) -> None:
-    """Removes the inlined deletions of a table by snapshots up to and including one."""
-    name = quote_identifier(delete_table_name(table_id))
-    run_text(connection, f"DELETE FROM {name} WHERE begin_snapshot <= {up_to:d}")
 
 
 def drop_superseded_tables(writes: Writes, flushed: Mapping[str, int]) -> None:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined, paths, versions
+from ducklake_lab.catalog import inlined_deletions, paths, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.below_sqlalchemy import run_text
 from ducklake_lab.catalog.files import table_folders
@@ -71,7 +71,7 @@ class Context:
     @cached_property
     def delete_tables(self) -> dict[int, str]:
         """Tables of inlined deletions, by the id of their table."""
-        return inlined.delete_tables(self.connection, self.lake.database)
+        return inlined_deletions.tables(self.connection, self.lake.database)
 
     @cached_property
     def data_tables(self) -> dict[str, tuple[int, int]]:

@@ -374,6 +374,7 @@ def from_duckdb(kind: Any) -> DataType | None:
         if name in ("list", "array"):
             return DataType("list", (("element", children[0][1]),))
         return DataType(name, tuple(children))
-    text = str(kind).casefold() if name != "enum" else name
+    # a geometry's text may name a coordinate system, which lakes do not keep
+    text = name if name in ("enum", "geometry") else str(kind).casefold()
     text = _FROM_DUCKDB.get(text, text)
     return DataType(text) if is_primitive(text) else None

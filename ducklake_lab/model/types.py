@@ -228,7 +228,20 @@ def from_field(field: pa.Field) -> DataType:
         kind = _of_tree(json.loads(marked))
         if kind.arrow() == field.type:
             return kind
-    return from_arrow(field.type)
+    return flat("geometry") if _is_geoarrow(field) else from_arrow(field.type)
+
+
+def has_geoarrow(field: pa.Field) -> bool:
+    """Return whether a field, or a part of its type, carries geometries in GeoArrow's WKB."""
+    if _is_geoarrow(field):
+        return True
+    kind = field.type
+    return pa.types.is_nested(kind) and any(has_geoarrow(kind.field(i)) for i in range(kind.num_fields))
+
+
+def _is_geoarrow(field: pa.Field) -> bool:
+    named = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
+    return (getattr(field.type, "extension_name", None) or named) == "geoarrow.wkb"
 
 
 def from_arrow(arrow: pa.DataType) -> DataType:
@@ -238,11 +251,11 @@ def from_arrow(arrow: pa.DataType) -> DataType:
         UnsupportedFeatureError: no DuckLake type holds every value of it.
     """
     if pa.types.is_struct(arrow):
-        return DataType("struct", tuple((field.name, from_arrow(field.type)) for field in arrow))
+        return DataType("struct", tuple((field.name, from_field(field)) for field in arrow))
     if pa.types.is_list(arrow) or pa.types.is_large_list(arrow) or pa.types.is_fixed_size_list(arrow):
-        return DataType("list", (("element", from_arrow(arrow.value_type)),))
+        return DataType("list", (("element", from_field(arrow.value_field)),))
     if pa.types.is_map(arrow):
-        return DataType("map", (("key", from_arrow(arrow.key_type)), ("value", from_arrow(arrow.item_type))))
+        return DataType("map", (("key", from_field(arrow.key_field)), ("value", from_field(arrow.item_field))))
     if pa.types.is_dictionary(arrow):
         return from_arrow(arrow.value_type)
     if pa.types.is_decimal(arrow):

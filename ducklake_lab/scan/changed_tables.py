@@ -6,7 +6,7 @@ from bisect import bisect_right
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined
+from ducklake_lab.catalog import inlined_deletions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.snapshots import read_changes
@@ -78,4 +78,4 @@ def touched_tables(lake: Lake, connection: sa.Connection, start: int, end: int) 
         in_between = sa.or_(c.begin_snapshot.between(start + 1, end), c.end_snapshot.between(start + 1, end))
         touched |= set(connection.execute(sa.select(c.table_id).where(in_between).distinct()).scalars())
     touched |= set(connection.execute(sa.select(t.inlined_data_tables.c.table_id).distinct()).scalars())
-    return touched | set(inlined.delete_tables(connection, lake.database))
+    return touched | set(inlined_deletions.tables(connection, lake.database))

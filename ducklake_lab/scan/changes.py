@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined, versions
+from ducklake_lab.catalog import inlined, inlined_deletions, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import among, read_data_files, read_delete_files
 from ducklake_lab.catalog.lake import Lake
@@ -153,7 +153,7 @@ class _Feed:
 
     def read(self) -> ChangedRows:
         connection, table_id = self._connection, self._table.table_id
-        positions = inlined.read_deletes(connection, self._lake.database, table_id, self._end)
+        positions = inlined_deletions.read(connection, self._lake.database, table_id, self._end)
         files = self._data_files(positions)
         deletes = self._delete_files(files) if files else {}
         removed, deleted = Endings(self._folder, self._in_range).of(files, deletes, positions)

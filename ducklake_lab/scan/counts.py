@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined
+from ducklake_lab.catalog import inlined, inlined_deletions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.below_sqlalchemy import run_text
 from ducklake_lab.catalog.files import among, read_data_files, table_folders, visible_delete_files
@@ -55,7 +55,7 @@ def table_counts(lake: Lake, connection: sa.Connection, snapshot_id: int) -> dic
         add(table_id, -int(rows or 0))
     for table_id, rows in inlined_rows(connection, snapshot_id).items():
         add(table_id, rows)
-    tables = inlined.delete_tables(connection, lake.database)
+    tables = inlined_deletions.tables(connection, lake.database)
     deleted = [
         f"SELECT {table_id:d} AS table_id, -count(*) AS n FROM {quote_identifier(name)} AS x "
         "JOIN ducklake_data_file AS f ON x.file_id = f.data_file_id "
@@ -119,7 +119,7 @@ def read_uncertain(
         ]
         scans = scan_files(lake, connection, table_id, folders[table_id], at, files)
         deletes = visible_delete_files(connection, table_id, at, file_ids)
-        positions = inlined.read_deletes(connection, lake.database, table_id, at)
+        positions = inlined_deletions.read(connection, lake.database, table_id, at)
         for file, counted in zip(files, count_rows(scans), strict=True):
             file_id = file.data_file_id
             deleted = sum(delete.delete_count for delete in deletes.get(file_id, ())) + len(positions.get(file_id, ()))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined, versions
+from ducklake_lab.catalog import inlined, inlined_deletions, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import among, read_data_files, read_delete_files
 from ducklake_lab.catalog.lake import Lake
@@ -62,7 +62,7 @@ def read_ended(
     """Read the data files of a table of which rows may end at some snapshots."""
     f, d = t.data_file, t.delete_file
     first, last = min(snapshots), max(snapshots)
-    positions = inlined.read_deletes(connection, lake.database, table_id, last)
+    positions = inlined_deletions.read(connection, lake.database, table_id, last)
     ids = {file_id for file_id, deletions in positions.items() if any(begin in snapshots for _, begin in deletions)}
     # a delete file with the snapshots of its deletions may have later ones than its own
     named = sa.or_(sa.and_(d.c.partial_max.is_not(None), d.c.partial_max >= first), f.c.partial_max.is_not(None))
@@ -137,7 +137,7 @@ def _with_deletes(
     of_files = among(d.data_file_id, [file.data_file_id for file in files])
     for delete in read_delete_files(connection, table_id, of_files):
         by_file[delete.data_file_id].append(delete)
-    positions = inlined.read_deletes(connection, lake.database, table_id, _EVER)
+    positions = inlined_deletions.read(connection, lake.database, table_id, _EVER)
     return FilesOfRow(files, by_file, positions)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined
+from ducklake_lab.catalog import inlined_deletions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.tables import visible
@@ -84,7 +84,7 @@ def table_shapes(
     versions = _schema_versions(connection, table_id)
     # the newest delete file of a data file holds all of its deletions
     deleted = defaultdict(int, ((file_id, count) for file_id, count in connection.execute(deletes).all()))
-    tables = inlined.delete_tables(connection, lake.database)
+    tables = inlined_deletions.tables(connection, lake.database)
     asked = {which: name for which, name in tables.items() if table_id in (None, which)}
     for file_id, count in _inlined_deletions(connection, snapshot_id, asked):
         deleted[file_id] += count

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined, paths
+from ducklake_lab.catalog import inlined, inlined_deletions, paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import read_data_files, read_delete_files
 from ducklake_lab.catalog.inlined import InlinedVersion
@@ -50,7 +50,7 @@ def read_inlined_deletions(
 ) -> list[InlinedDeletions]:
     """The inlined deletions from the data files of a table, by file."""
     at, table_id = state.snapshot.snapshot_id, table.table_id
-    positions = inlined.read_deletes(connection, lake.database, table_id, at)
+    positions = inlined_deletions.read(connection, lake.database, table_id, at)
     if not positions:
         return []
     folder = lake.folder(state, table)

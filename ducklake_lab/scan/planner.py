@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined, paths
+from ducklake_lab.catalog import inlined, inlined_deletions, paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.attachments import partition_specs
 from ducklake_lab.catalog.files import (
@@ -173,7 +173,7 @@ def scan_files(
     """Return data files of a table visible at a snapshot, with the deletions of that time."""
     ids = [file.data_file_id for file in data_files]
     delete_files = visible_delete_files(connection, table_id, at, ids)
-    positions = inlined.read_deletes(connection, lake.database, table_id, at)
+    positions = inlined_deletions.read(connection, lake.database, table_id, at)
     files = []
     for data_file in data_files:
         file_id = data_file.data_file_id

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined, paths
+from ducklake_lab.catalog import inlined_deletions, paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.columns import read_columns
 from ducklake_lab.catalog.files import among, read_data_files, read_delete_files
@@ -63,7 +63,7 @@ def read_candidates(
     chosen = [] if only is None else [among(d.c.data_file_id, only)]
     for delete in read_delete_files(connection, table_id, sa.and_(d.c.begin_snapshot <= at, *chosen)):
         deletes[delete.data_file_id].append(delete)
-    positions = inlined.read_deletes(connection, lake.database, table_id, at)
+    positions = inlined_deletions.read(connection, lake.database, table_id, at)
     versions = _schema_versions(connection, table_id)
     chosen = [] if only is None else [among(f.c.data_file_id, only)]
     is_live = sa.and_(f.c.end_snapshot.is_(None), f.c.begin_snapshot <= at, *chosen)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined, paths, versions
+from ducklake_lab.catalog import inlined_deletions, paths, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import among, read_delete_files, table_folders
 from ducklake_lab.catalog.lake import Lake
@@ -228,7 +228,7 @@ class _Counting:
             f"FROM {quote_identifier(name)} AS x JOIN ducklake_data_file AS f ON f.data_file_id = x.file_id "
             f"WHERE x.begin_snapshot <= {self._high:d} "
             "GROUP BY x.file_id, x.begin_snapshot, f.table_id, f.begin_snapshot, f.end_snapshot"
-            for table_id, name in inlined.delete_tables(self._connection, self._lake.database).items()
+            for table_id, name in inlined_deletions.tables(self._connection, self._lake.database).items()
             if self._table_id in (None, table_id)
         ]
         for file_id, number, table_id, begin, end, rows in in_one(self._connection, queries):
@@ -275,7 +275,7 @@ class _Counting:
             for delete in read_delete_files(self._connection, table_id, of_ids):
                 path = paths.resolve(folders[table_id], delete.path, delete.path_is_relative)
                 of_file[delete.data_file_id].append((path, delete))
-            inlined_deletes = inlined.read_deletes(self._connection, self._lake.database, table_id, self._high)
+            inlined_deletes = inlined_deletions.read(self._connection, self._lake.database, table_id, self._high)
             listed |= {file_id: (of_file[file_id], inlined_deletes.get(file_id, [])) for file_id in ids}
         storage = Storage()
         read = in_parallel(listed.values(), lambda entry: _first_deletions(*entry, storage))

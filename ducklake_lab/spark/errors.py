@@ -44,6 +44,8 @@ _VALUES = {
     "NOT_NULL_ASSERT_VIOLATION": "A value is NULL in a column that is NOT NULL",
     "DUPLICATED_MAP_KEY": "A map has a key twice",
 }
+#: Integers that DuckDB's HUGEINT has, and Spark's DECIMAL has not.
+_LONG_NUMBER = re.compile(r"-?\b\d{39}\b")
 #: The message of `raise_error` in a query.
 _RAISED = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE: \w{5}|$)", re.MULTILINE)
 _MISSING = ("PATH_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST", "FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH")
@@ -112,6 +114,10 @@ def translate_error(error: BaseException) -> DuckLakeError | None:
     if (raised := _RAISED.search(text)) is not None:
         return ConstraintError(raised[1].strip())
     condition = _condition(error, text)
+    if condition.startswith("NUMERIC_") and (number := _LONG_NUMBER.search(text)) is not None:
+        return UnsupportedFeatureError(
+            f'Spark keeps 38 digits of a number, and {number[0]} has more; run this in process, with engine="duckdb".'
+        )
     for name in (condition, condition.partition(".")[0]):
         if name in _VALUES:
             return ConstraintError(_sentence(_VALUES[name], text))

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined
+from ducklake_lab.catalog import inlined, inlined_deletions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.errors import TransactionConflictError
 from ducklake_lab.model.changes import DELETES, INSERTS, MAINTENANCE, OF_ROWS, Change, parse_changes
@@ -181,7 +181,7 @@ class _Rows:
             return True
         touched = _deleted_from(staged)
         database = self._transaction.lake.database
-        if touched & inlined.deleted_from_since(self._connection, database, table_id, since):
+        if touched & inlined_deletions.files_since(self._connection, database, table_id, since):
             return True
         gone = staged.deleted_row_ids
         return bool(gone) and not inlined.are_live(self._connection, table_id, gone)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined, paths
+from ducklake_lab.catalog import inlined, inlined_deletions, paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import read_column_stats, read_data_files, read_table_stats
 from ducklake_lab.catalog.tables import one_of, visible
@@ -90,7 +90,7 @@ class CompactionWriter:
         deleted = sa.select(sa.func.count()).where(
             one_of(connection, d.c.data_file_id, ids), d.c.end_snapshot.is_(None)
         )
-        inlined_deletes = inlined.read_deletes(connection, self._tx.lake.database, table_id, at)
+        inlined_deletes = inlined_deletions.read(connection, self._tx.lake.database, table_id, at)
         if connection.scalar(deleted) or any(file_id in inlined_deletes for file_id in ids):
             return
         backend = self._tx.lake.location.backend

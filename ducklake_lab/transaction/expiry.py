@@ -7,7 +7,7 @@ from itertools import groupby
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined, paths
+from ducklake_lab.catalog import inlined_deletions, paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.branches.points import read_branch_points
 from ducklake_lab.catalog.lake import Lake
@@ -170,7 +170,7 @@ class _Expiry:
         names = self._connection.execute(query).scalars().all()
         for rows in _OF_TABLE:
             self._remove(rows, self._one_of(rows.c.table_id, table_ids))
-        for name in (*names, *(inlined.delete_table_name(table_id) for table_id in table_ids)):
+        for name in (*names, *(inlined_deletions.table_name(table_id) for table_id in table_ids)):
             self._writes.text(f"DROP TABLE IF EXISTS {quote_identifier(name)}")
 
 

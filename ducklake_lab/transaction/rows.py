@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined, paths
+from ducklake_lab.catalog import inlined, inlined_deletions, paths
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import TableStats
 from ducklake_lab.catalog.inlined_rows import insert_rows
@@ -319,9 +319,9 @@ class RowWriter:
             self._insert_delete_file(table, table_id, file_id, deletes)
         if positions:
             database = self._tx.lake.database
-            if not database.has_table(self._metadata.connection, inlined.delete_table_name(table_id)):
-                self._metadata.then(inlined.create_delete_table, database, table_id)
-            self._metadata.then(inlined.insert_deletes, table_id, positions, self._metadata.snapshot_id)
+            if not database.has_table(self._metadata.connection, inlined_deletions.table_name(table_id)):
+                self._metadata.then(inlined_deletions.create_table, database, table_id)
+            self._metadata.then(inlined_deletions.insert, table_id, positions, self._metadata.snapshot_id)
         if staged.deleted_row_ids:
             row_ids = sorted(staged.deleted_row_ids)
             tables = inlined.inlined_tables(self._metadata.connection, table_id)
@@ -375,4 +375,4 @@ class RowWriter:
         for name, up_to in staged.flushed_tables.items():
             self._metadata.then(inlined.remove_rows, name, up_to)
         if staged.flushed_deletes is not None:
-            self._metadata.then(inlined.remove_deletes, table_id, staged.flushed_deletes)
+            self._metadata.then(inlined_deletions.remove, table_id, staged.flushed_deletes)

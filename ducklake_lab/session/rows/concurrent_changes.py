@@ -9,7 +9,7 @@ from collections.abc import Collection
 
 import sqlalchemy as sa
 
-from ducklake_lab.catalog import inlined, versions
+from ducklake_lab.catalog import inlined, inlined_deletions, versions
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.files import count_data_files
 from ducklake_lab.catalog.lake import Lake
@@ -61,7 +61,7 @@ class _Looking:
             d.table_id == self._table.table_id, d.delete_file_id >= self._first_file_id
         )
         conditions = [f.end_snapshot > self._since, f.data_file_id.in_(deleted)]
-        ids = inlined.deleted_from_since(self._connection, self._lake.database, self._table.table_id, self._since)
+        ids = inlined_deletions.files_since(self._connection, self._lake.database, self._table.table_id, self._since)
         if ids:
             conditions.append(one_of(self._connection, f.data_file_id, ids))
         return self._finds(predicates, sa.or_(*conditions), self._end)

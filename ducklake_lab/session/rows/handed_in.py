@@ -11,6 +11,7 @@ from ducklake_lab.engine.on_spark import OnSpark
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.model.nanoseconds import nanoseconds_in
+from ducklake_lab.model.types import from_field, has_geoarrow
 from ducklake_lab.session.rows.result import Result
 
 #: Kinds of rows that `rows_of` accepts, for messages.
@@ -52,9 +53,9 @@ def rows_of(value: Any, name: str) -> Rows:
 
 def _table_of(value: Any, name: str) -> pa.Table:
     if isinstance(value, pa.Table):
-        return value
+        return _as_wkb(value)
     if isinstance(value, pa.RecordBatch):
-        return pa.Table.from_batches([value])
+        return _as_wkb(pa.Table.from_batches([value]))
     if isinstance(value, pa.RecordBatchReader):
         raise UsageError(f"{name} is a RecordBatchReader, which can be read only once; hand in {name}.read_all().")
     try:
@@ -65,11 +66,20 @@ def _table_of(value: Any, name: str) -> pa.Table:
         if _is_frame(value, "polars"):
             _check_objects(value, name)
         if _streams(value):
-            return _in_microseconds(pa.table(value))
+            return _as_wkb(_in_microseconds(pa.table(value)))
     except (pa.ArrowException, OverflowError) as error:
         reason = str(error.args[0] if error.args else error).strip().partition("\n")[0]
         raise UsageError(f"{name} cannot be read as a table: {reason}") from error
     raise UsageError(f"{name} is of type {type(value).__name__}; rows are {KINDS}.")
+
+
+def _as_wkb(rows: pa.Table) -> pa.Table:
+    """Returns the rows with GeoArrow's geometries as the model carries geometries, without their coordinate system."""
+    for index, field in enumerate(rows.schema):
+        if has_geoarrow(field):
+            kind = from_field(field)
+            rows = rows.set_column(index, kind.field(field.name), rows.column(index).cast(kind.arrow()))
+    return rows
 
 
 def _of_pandas(frame: Any, name: str) -> pa.Table:

@@ -9,8 +9,9 @@ import pytest
 import sqlalchemy as sa
 
 import ducklake_lab as dl
+from ducklake_lab.catalog import inlined_deletions
 from ducklake_lab.catalog.database import CatalogDatabase
-from ducklake_lab.catalog.inlined import can_inline, read_deletes
+from ducklake_lab.catalog.inlined import can_inline
 from ducklake_lab.catalog.snapshots import read_snapshot
 from ducklake_lab.catalog.uri import Backend, parse_uri
 from ducklake_lab.catalog.versions import written
@@ -113,7 +114,7 @@ def test_a_table_made_after_a_reader_began_holds_nothing_for_it(mysql: Callable[
         before, catalog = session.current_snapshot(), CatalogDatabase(parse_uri(uri))
 
         def deletes(reader: sa.Connection) -> list[list[tuple[int, int]]]:
-            return list(read_deletes(reader, catalog, table, before.snapshot_id + 1).values())
+            return list(inlined_deletions.read(reader, catalog, table, before.snapshot_id + 1).values())
 
         with catalog.connect() as reader:
             assert read_snapshot(reader, before.snapshot_id).snapshot_id == before.snapshot_id
