@@ -241,7 +241,7 @@ def has_geoarrow(field: pa.Field) -> bool:
 
 def _is_geoarrow(field: pa.Field) -> bool:
     named = (field.metadata or {}).get(b"ARROW:extension:name", b"").decode()
-    return (getattr(field.type, "extension_name", None) or named) == "geoarrow.wkb"
+    return bool((getattr(field.type, "extension_name", None) or named) == "geoarrow.wkb")
 
 
 def from_arrow(arrow: pa.DataType) -> DataType:
