@@ -103,6 +103,10 @@ QUERIES = [
     "DESCRIBE PIVOT t ON s IN ('a', 'b') USING sum(x) GROUP BY k",
     "DESCRIBE PIVOT t ON s USING sum(x) GROUP BY k",
     "DESCRIBE UNPIVOT b ON k INTO NAME n VALUE v",
+    "SELECT k % 2 AS a, unnest(list(k)) AS u FROM t GROUP BY a ORDER BY ALL",
+    "SELECT 5 AS f, k % 2 AS a, unnest(list(k)) AS u FROM t GROUP BY ALL ORDER BY ALL",
+    "SELECT k % 2 + 1 AS a, unnest([max(k)]) + k % 2 AS u FROM t GROUP BY k % 2 ORDER BY ALL",
+    "SELECT k % 2 AS a, unnest(list(k)) AS u, grouping(k % 2) AS g FROM t GROUP BY ROLLUP (1) ORDER BY ALL",
     "SELECT array_distance([coalesce(k, 0), 1.0]::FLOAT[2], [0.0, 0.0]::FLOAT[2]) AS d FROM t ORDER BY ALL",
 ]
 #: Queries that Spark refuses by name.
@@ -189,3 +193,14 @@ def test_errors_of_casts_name_the_expression(query: str, both: Any) -> None:
         session.sql(query).fetchall()
     assert str(raised.value).startswith(FAILING[query])
     assert "ducklake_" not in str(raised.value)
+
+
+@pytest.mark.parametrize("clause", ["WHERE", "GROUP BY k HAVING", "QUALIFY row_number() OVER () > 0 AND"])
+@pytest.mark.parametrize("engine", ["spark", "duckdb"])
+def test_unnest_stands_in_no_condition(engine: str, clause: str, both: Any) -> None:
+    session, plain = both
+    query = f"SELECT k FROM t {clause} unnest([true, true])"
+    with pytest.raises(duckdb.BinderException, match="UNNEST not supported"):
+        plain.execute(query)
+    with pytest.raises(DuckLakeError, match=r"(?i)unnest .*not supported"):
+        session.sql(query, engine=engine).fetchall()

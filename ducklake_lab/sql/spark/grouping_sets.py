@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sqlglot import exp
 
 from ducklake_lab.errors import UnsupportedFeatureError
@@ -69,6 +71,18 @@ def keys_of(group: exp.Expr) -> list[exp.Expr]:
         else:
             found.append(one.unnest())
     return found
+
+
+def keys_by_expression(node: exp.Select, type_of: Callable[[exp.Expr], DataType | None]) -> list[exp.Expr]:
+    """Replaces positions in GROUP BY by their columns, and returns the keys: the SELECT list may change then."""
+    group = node.args.get("group")
+    for key in keys_of(group) if group is not None else ():
+        if isinstance(key, exp.Literal) and not key.is_string:
+            column = at_position(node, key).unnest()
+            if isinstance(column, exp.Literal):  # a number of its own, which would be a position
+                column = exp.Cast(this=column, to=to_sqlglot(type_of(column) or DataType("int32")))
+            key.replace(column)
+    return keys_of(group) if group is not None else []
 
 
 def at_position(node: exp.Select, key: exp.Expr) -> exp.Expr:

@@ -29,6 +29,7 @@ _MATCH = "_ducklake_match"
 
 
 def select(node: exp.Select, children: Step, type_of: TypeOf) -> exp.Expr:
+    unnesting.check_clauses(node)
     distinct = node.args.get("distinct")
     keys = distinct.args.get("on") if distinct is not None else None
     if keys is not None:

@@ -9,6 +9,7 @@ from sqlglot import exp
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.notes import Output, notes
+from ducklake_lab.sql.spark.grouping_sets import keys_by_expression
 from ducklake_lab.sql.spark.nodes import as_column, number, typed_column
 from ducklake_lab.sql.spark.typing import is_computed_before
 from ducklake_lab.sql.types import to_sqlglot
@@ -20,6 +21,19 @@ def calls_in(node: exp.Select) -> list[exp.Anonymous]:
     """Returns the calls of `unnest` in the SELECT list."""
     found = (call for item in node.expressions for call in item.find_all(exp.Anonymous, bfs=False))
     return [call for call in found if call.name.lower() == "unnest"]
+
+
+def check_clauses(node: exp.Select) -> None:
+    """Checks that `unnest` stands in the SELECT list alone, or in FROM.
+
+    Raises:
+        UnsupportedFeatureError: another clause calls it, which DuckDB does not support either, besides ORDER BY.
+    """
+    for part in ("where", "group", "having", "qualify"):
+        clause = node.args.get(part)
+        for call in clause.find_all(exp.Anonymous) if clause is not None else ():
+            if call.name.lower() == "unnest" and call.find_ancestor(exp.Select) is node:
+                raise UnsupportedFeatureError(f"unnest in {part.upper()} is not supported; use it in SELECT or FROM.")
 
 
 def is_apart(node: exp.Select, calls: Sequence[exp.Anonymous]) -> bool:
@@ -43,6 +57,7 @@ def unnested(
         raise UnsupportedFeatureError("unnest of other things than lists is not supported on Spark; use it in FROM.")
     fields = tuple((f"v{place}", kind.children[0][1]) for place, kind in enumerate(lists))
     row = DataType("struct", fields) if len(fields) > 1 else fields[0][1]
+    keys = keys_by_expression(node, type_of)
     inner: list[exp.Expr] = []
     parts: list[exp.Expr] = []
 
@@ -56,7 +71,7 @@ def unnested(
             name = exp.to_identifier(fields[len(parts)][0], quoted=True)
             parts.append(passed(part.expressions[0]))
             return exp.Dot(this=cell, expression=name) if len(fields) > 1 else cell
-        return passed(part) if is_computed_before(part) else part
+        return passed(part) if is_computed_before(part) or part in keys else part
 
     outer = exp.Select(expressions=[as_column(i.unalias().copy().transform(of_row), i.alias) for i in node.expressions])
     if len(parts) < len(calls):
