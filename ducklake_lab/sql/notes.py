@@ -128,6 +128,10 @@ class Notes:
         is_typed: the type has been noted, if only as unknown.
         relation: the relation of a column.
         is_bound: the node is already bound, e.g. an argument of a macro.
+        is_argument: the node replaces a parameter of a macro.
+        aliases: the names of the SELECT list that such a node was written with.
+        argument: the name that a macro's body gets for a column of an argument.
+        is_bare: DuckDB's body gets the name of that column alone.
         outputs: the columns of a query.
         joined_by: the columns that a join's USING compares, by name.
         is_shadowed: tables before the last comma also have a column of a join's USING.
@@ -153,6 +157,10 @@ class Notes:
     is_typed: bool = False
     relation: Relation | None = None
     is_bound: bool = False
+    is_argument: bool = False
+    aliases: tuple[exp.Identifier, ...] = ()
+    argument: exp.Column | None = None
+    is_bare: bool = False
     outputs: Outputs = None
     joined_by: tuple[tuple[exp.Column, ...], ...] = ()
     is_shadowed: bool = False

@@ -185,7 +185,7 @@ def resolve(parts: Sequence[exp.Identifier], scope: Scope) -> exp.Expr | None:
     """
     names = [part.name for part in parts]
     for level in scope.around():
-        column = _in_scope(names, parts, level) or _row(names, level)
+        column = in_scope(names, parts, level) or _row(names, level)
         if column is not None:
             _unqualify(parts, scope, level)
             if level is not scope:
@@ -247,7 +247,12 @@ def _row(names: list[str], scope: Scope) -> exp.Expr | None:
     return row
 
 
-def _in_scope(names: list[str], parts: Sequence[exp.Identifier], scope: Scope) -> exp.Expr | None:
+def in_scope(names: list[str], parts: Sequence[exp.Identifier], scope: Scope) -> exp.Expr | None:
+    """Returns the column or struct field that a dotted name means in one scope; None if it means none there.
+
+    Raises:
+        BindError: several columns have the name, or a table lacks it.
+    """
     for length in range(len(names) - 1, 0, -1):
         tables = [relation for relation in scope.relations if relation.matches(names[:length])]
         if len(tables) > 1:

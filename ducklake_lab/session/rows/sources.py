@@ -129,6 +129,8 @@ class Sources:
             purpose: the use of the rows.
         """
         info = RunInfo()
+        if describe:
+            plan = replace(plan, duckdb_sql=f"({plan.duckdb_sql}) LIMIT 0")
         loaded = self.load_all(plan, info, describe=describe, purpose=purpose)
         answer = self.from_catalog(plan, loaded) if not describe else None
         if answer is not None:

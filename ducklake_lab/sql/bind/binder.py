@@ -15,6 +15,7 @@ from ducklake_lab.duckdb.evaluation import is_aggregate
 from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.sql.bind import from_clause, group_and_order
 from ducklake_lab.sql.bind.aliases import alias_value
+from ducklake_lab.sql.bind.arguments import captured
 from ducklake_lab.sql.bind.entries import EntryBinder
 from ducklake_lab.sql.bind.expansion import dotted_column, rows_as_list
 from ducklake_lab.sql.bind.item_names import aliased, name_columns, note_written, output_name
@@ -166,6 +167,12 @@ class QueryBinder(EntryBinder):
         self, node: exp.Expr, scope: Scope, ctes: Ctes, aliases: Mapping[str, exp.Expr] | None = None
     ) -> exp.Expr:
         """Binds an expression in place and notes its types; returns its replacement."""
+        for name, anew in captured(node, scope):
+            self.frame.certain = False  # the text of the body does not have the argument
+            for part in node.walk():
+                notes(part).is_bound = False
+            name.replace(anew)
+            node = anew if name is node else node
         if notes(node).is_bound:
             return node
         if (seen := scope.seen_by(node)) is not scope:

@@ -15,6 +15,7 @@ from ducklake_lab.duckdb.canonical import is_one
 from ducklake_lab.errors import BindError, EntryNotFoundError
 from ducklake_lab.model.entries import MacroImplementation
 from ducklake_lab.model.quoting import path_parts, quote_identifier, schema_path
+from ducklake_lab.sql.bind.arguments import has_qualified_names, note_names
 from ducklake_lab.sql.bind.binding import Binding
 from ducklake_lab.sql.bind.expansion import Allowance, choose, declared, macro_expression, macro_query, view_query
 from ducklake_lab.sql.bind.frame import Frame
@@ -35,6 +36,7 @@ class EntryBinder(Binding):
         frame: the text around the current node.
         macros: names of the macros that the text calls, by what creates them.
         definitions: the stored views and macros that were expanded, each with its AT clause.
+        changed: the query that a statement that changes rows is bound as.
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class EntryBinder(Binding):
         self.frame = Frame(written)
         self.macros: dict[str, str] = {}
         self.definitions: list[tuple[StoredView | StoredMacro, At | None]] = []
+        self.changed: exp.Expr | None = None
         self._token = secrets.token_hex(4)
         # inside a view or macro: its schema, its snapshot, and the views and macros being expanded
         self._lake_schema = lake_schema
@@ -266,21 +269,27 @@ class EntryBinder(Binding):
         scope: Scope,
         ctes: Ctes,
         aliases: Mapping[str, exp.Expr] | None = None,
+        *,
+        of_rows: bool = False,
     ) -> tuple[MacroImplementation, dict[str, exp.Expr]]:
         """Returns the called overload and its arguments, bound in the scope of the call."""
+        is_qualified = has_qualified_names(call, self.changed)
         for argument in list(call.expressions):
             named = isinstance(argument, exp.Kwarg | exp.PropertyEQ)
-            self.expression(argument.expression if named else argument, scope, ctes, aliases)
+            value = argument.expression if named else argument
+            written = value.copy()
+            bound = self.expression(value, scope, ctes, aliases)
+            note_names(bound, written, scope, aliases or (), is_qualified=is_qualified, of_rows=of_rows)
         impl, arguments = choose(macro, call)
         for value in arguments.values():
-            notes(value).is_bound = notes(value).is_typed
+            notes(value).is_bound, notes(value).is_argument = notes(value).is_typed, True
         return impl, arguments
 
     def table_macro(
         self, macro: StoredMacro, call: exp.Anonymous, scope: Scope, ctes: Ctes
     ) -> tuple[exp.Expr, Outputs, str]:
         """Returns the bound query of a table macro's call, its columns, and the macro's name in the text."""
-        impl, arguments = self.macro_arguments(macro, call, scope, ctes)
+        impl, arguments = self.macro_arguments(macro, call, scope, ctes, of_rows=True)
         tree = macro_query(macro, impl, arguments, self._allowance)
         before = len(self.sources)
         with self._inside("macro", macro), self._reading(impl.sql) as body:

@@ -95,6 +95,7 @@ def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver, registe
     else:
         join.set("on", op.condition.copy() if op.condition is not None else exp.true())
     tree.append("joins", join)
+    binder.changed = tree
     outputs = binder.query(tree, None, {})
     if registered and _side(op) in (None, "RIGHT"):
         _note_keys(tree, op.using, binder.sources, registered)
@@ -140,7 +141,7 @@ def _branched_once(tree: exp.Select, using: Sequence[str]) -> exp.Select:
         return any(notes(column).relation is relation for relation in relations)
 
     def outside(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Column) or notes(node).is_bound or not is_own(node):
+        if not isinstance(node, exp.Column) or node.table == _ROWS or not is_own(node):
             return node
         key = node.name, node.table
         if key not in passed:

@@ -107,6 +107,7 @@ def plan_delete(op: Delete, resolver: Resolver) -> QueryPlan:
         refuse_columns(condition)
         tree.set("where", condition.copy())
     _take_over_with(op.tree, tree)
+    binder.changed = tree
     outputs = binder.query(tree, None, {})
     _check_sources(tree)
     return finish(tree, outputs, binder, tuple(VIRTUAL_COLUMNS.values()))
@@ -144,6 +145,7 @@ def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> Qu
         first = exp.Window(this=exp.Anonymous(this="row_number"), partition_by=[row], over="OVER")
         tree.set("qualify", exp.Qualify(this=exp.EQ(this=first, expression=exp.Literal.number(1))))
     _take_over_with(op.tree, tree)
+    binder.changed = tree
     outputs = binder.query(tree, None, {})
     _check_sources(tree)
     return finish(tree, outputs, binder, [*VIRTUAL_COLUMNS.values(), *(column.data_type for column in columns)])

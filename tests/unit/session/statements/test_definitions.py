@@ -117,7 +117,7 @@ def test_macros_in_queries(session: dl.Session) -> None:
         "SELECT i FROM t WHERE i BETWEEN lo AND hi"
     )
     assert rows(session, "SELECT plus(1), plus(1, 3), plus(1, b := 7), lake.plus(2), plus(1) * 2") == [(6, 4, 8, 7, 12)]
-    assert rows(session, "SELECT best(i) FROM t ORDER BY 1") == [(4,), (5,), (6,)]
+    assert rows(session, "SELECT best(o.i) FROM t o ORDER BY 1") == [(4,), (5,), (6,)]
     assert rows(session, "SELECT m(), m(4), m(4, 5)") == [(0, 4, 20)]
     assert rows(session, "FROM from_to(2, 3) ORDER BY i") == [(2,), (3,)]
     assert rows(session, "SELECT count(*) FROM from_to(1, hi := 2) f, lake.from_to(2, 3) AS g WHERE f.i = g.i") == [
@@ -125,6 +125,15 @@ def test_macros_in_queries(session: dl.Session) -> None:
     ]
     session.sql("UPDATE t SET i = plus(i, 100) WHERE i IN (FROM from_to(1, 1))")
     assert rows(session, "SELECT max(i) FROM t") == [(101,)]
+
+
+def test_a_macro_of_an_endless_recursion_is_not_run_when_it_is_created(session: dl.Session) -> None:
+    session.sql(
+        "CREATE MACRO powers(base, n) AS TABLE WITH RECURSIVE p AS "
+        "(SELECT 0 AS i, 1::BIGINT AS v UNION ALL SELECT i + 1, v * base % 1000003 FROM p) SELECT i, v FROM p LIMIT n"
+    )
+    assert rows(session, "FROM powers(2, 4)") == [(0, 1), (1, 2), (2, 4), (3, 8)]
+    assert [row[:2] for row in rows(session, "DESCRIBE FROM powers(2, 4)")] == [("i", "INTEGER"), ("v", "BIGINT")]
 
 
 def test_a_macro_hides_a_function_until_it_is_dropped(session: dl.Session) -> None:
