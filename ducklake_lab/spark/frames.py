@@ -132,10 +132,8 @@ def for_spark_sql(expression: str, kind: DataType) -> str:
         return through(expression, kind, for_spark_sql)
     if kind.name == "interval":
         # DuckDB misreads texts with more hours than its type holds
-        part = "date_part('{}', " + expression + ")"
-        year, month, day, hour, minute, micros = map(
-            part.format, ("year", "month", "day", "hour", "minute", "microsecond")
-        )
+        parts = ("year", "month", "day", "hour", "minute", "microsecond")
+        year, month, day, hour, minute, micros = (f"date_part('{part}', {expression})" for part in parts)
         clock = f"({hour} * 3600000000 + {minute} * 60000000 + {micros})"
         long = f"({year} * 12 + {month}) || ' months ' || {day} || ' days ' || {clock} || ' microseconds'"
         return f"CASE WHEN abs({hour}) < 500000 THEN CAST({expression} AS VARCHAR) ELSE {long} END"

@@ -103,6 +103,7 @@ QUERIES = [
     "DESCRIBE PIVOT t ON s IN ('a', 'b') USING sum(x) GROUP BY k",
     "DESCRIBE PIVOT t ON s USING sum(x) GROUP BY k",
     "DESCRIBE UNPIVOT b ON k INTO NAME n VALUE v",
+    "SELECT k, CASE WHEN s = '{}' THEN INTERVAL 1 DAY ELSE to_days(k + strlen('{k}')) END AS i FROM t ORDER BY k",
     "SELECT k % 2 AS a, unnest(list(k)) AS u FROM t GROUP BY a ORDER BY ALL",
     "SELECT 5 AS f, k % 2 AS a, unnest(list(k)) AS u FROM t GROUP BY ALL ORDER BY ALL",
     "SELECT k % 2 + 1 AS a, unnest([max(k)]) + k % 2 AS u FROM t GROUP BY k % 2 ORDER BY ALL",
