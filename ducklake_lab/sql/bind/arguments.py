@@ -40,8 +40,7 @@ def note_names(
     """
     first = [names[0] for column in written.find_all(exp.Column) if (names := _names(column))]
     heads = {part.name.casefold() for part in first}
-    noted = notes(argument)
-    noted.aliases += tuple(
+    notes(argument).aliases += tuple(
         part for part in first if part.name.casefold() in aliases and in_scope([part.name], [part], scope) is None
     )
     for column in argument.find_all(exp.Column):
