@@ -57,6 +57,10 @@ def check_collation(node: exp.Expr, kind: Type) -> None:
         )
 
 
+#: Functions by whose values DuckDB sorts, where the key of a sort is of the type itself.
+_COMPARABLE = {"timetz": "timetz_byte_comparable", "interval": "normalized_interval"}
+
+
 def ordered(translation: Translating, node: exp.Ordered) -> exp.Expr:
     """Returns a key of ORDER BY; DuckDB makes a sortable text if Spark's order differs."""
     if node.args.get("with_fill"):
@@ -84,8 +88,11 @@ def ordered(translation: Translating, node: exp.Ordered) -> exp.Expr:
         return exp.Ordered(this=value, desc=descending, nulls_first=nulls_first)
     if kind is None or isinstance(key, exp.Literal):
         raise UnsupportedFeatureError("Sorting these values is not supported on Spark; use parts of them.")
+    value = key.copy()
+    if kind.name in _COMPARABLE:
+        value = exp.Anonymous(this=_COMPARABLE[kind.name], expressions=[value])
     order = f"{'DESC' if descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
-    bytes_ = exp.Anonymous(this="create_sort_key", expressions=[key.copy(), exp.Literal.string(order)])
+    bytes_ = exp.Anonymous(this="create_sort_key", expressions=[value, exp.Literal.string(order)])
     return exp.Ordered(this=translation.scalar(bytes_), desc=False, nulls_first=False)
 
 
