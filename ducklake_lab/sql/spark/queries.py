@@ -379,8 +379,9 @@ def table(node: exp.Table, translate: Step, children: Step, type_of: TypeOf) -> 
     end = bounds[1] if len(bounds) > 1 else bounds[0]
     step = bounds[2] if len(bounds) > 2 else number(1)
     if name == "generate_series":
-        # Spark's range excludes its end, like DuckDB's range.
-        end = binary(exp.Add, end, call("sign", step.copy()) if len(bounds) > 2 else number(1))
+        # Spark's range excludes its end, like DuckDB's range; a sum of BIGINT loses no digit, and fails past the last number
+        is_down = exp.If(this=exp.LT(this=step.copy(), expression=number(0)), true=number(-1))
+        end = binary(exp.Add, cast(end, "BIGINT"), exp.Case(ifs=[is_down], default=number(1)))
     node.set("this", exp.Anonymous(this="range", expressions=[start, end, step]))
     return node
 
