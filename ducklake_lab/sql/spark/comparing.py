@@ -57,7 +57,7 @@ def check_collation(node: exp.Expr, kind: Type) -> None:
         )
 
 
-#: Functions by whose values DuckDB sorts, where the key of a sort is of the type itself.
+#: Functions whose values DuckDB sorts by; its sort keys of these types have another order.
 _COMPARABLE = {"timetz": "timetz_byte_comparable", "interval": "normalized_interval"}
 
 
