@@ -50,10 +50,12 @@ def note_names(
         is_bare = column.name.casefold() in heads
         if not is_bare and relation.name.casefold() not in heads:
             continue  # of a name of the SELECT list
-        table = exp.to_identifier(relation.name, quoted=True) if not (of_rows and is_bare) else None
+        # an argument with both `a` and `t.a` does not say which of its columns is which
+        is_written = of_rows and is_bare and relation.name.casefold() not in heads
+        table = None if is_written else exp.to_identifier(relation.name, quoted=True)
         noted.argument = exp.column(exp.to_identifier(column.name, quoted=True), table)
-        own = any(relation is one for one in scope.relations)
-        noted.is_bare = is_bare and not of_rows and not (is_qualified and own)
+        gets_table = is_qualified and not of_rows and any(relation is one for one in scope.relations)
+        noted.is_bare = is_bare and not is_written and not gets_table
 
 
 def has_qualified_names(call: exp.Expr, changed: exp.Expr | None) -> bool:
@@ -76,7 +78,7 @@ def captured(argument: exp.Expr, scope: Scope) -> Iterator[tuple[exp.Column, exp
         scope: the scope where it stands.
 
     Raises:
-        BindError: DuckDB takes a column of the body by accident, or in a query in the argument, or finds the name ambiguous.
+        BindError: DuckDB takes a column of the body by accident, or in a query in the argument.
     """
     if not notes(argument).is_argument:
         return
@@ -109,9 +111,19 @@ def _is_of_body(parts: list[exp.Identifier], own: Relation | None, scope: Scope)
     for level in scope.around():
         if any(relation is own for relation in level.relations):
             return False
-        if in_scope([part.name for part in parts], parts, level) is not None:
+        if any(_has(relation, [part.name for part in parts]) for relation in level.relations):
             return True
     return False
+
+
+def _has(relation: Relation, names: list[str]) -> bool:
+    """Returns whether a table has a column of that name, or a field of a struct."""
+    if len(names) > 1 and relation.matches(names[:1]):
+        return relation.find(names[1]) is not None
+    column = relation.find(names[0])
+    if column is None or len(names) == 1 or column.type is None:
+        return column is not None and len(names) == 1
+    return any(name.casefold() == names[1].casefold() for name, _ in column.type.children)
 
 
 def _names(column: exp.Column) -> list[exp.Identifier]:
