@@ -78,6 +78,7 @@ class SystemTables:
             "duckdb_tables": self._tables,
             "duckdb_views": self._views,
             "duckdb_columns": self._columns,
+            "duckdb_functions": self._macros,
             "pragma_database_size": self._sizes,
         }
         self._bodies: dict[tuple[str, str], str | None] = {}
@@ -242,6 +243,24 @@ class SystemTables:
                     "comment": shown.comment,
                     "is_nullable": True,
                     **_shape(index, shown.name, shown.data_type),
+                }
+
+    def _macros(self, lake: Lake, base: int, state: CatalogState) -> Iterator[dict[str, object]]:
+        for macro in state.macros.values():
+            schema = state.schema_of(macro)
+            for overload in macro.implementations:
+                types = [parameter.type for parameter in overload.parameters]
+                yield {
+                    **_place(lake, base, schema.schema_id, schema.parts[-1]),
+                    "database_oid": str(base),
+                    "function_name": macro.name,
+                    "function_oid": base + macro.macro_id,
+                    "function_type": "macro" if macro.kind == "scalar" else "table_macro",
+                    "parameters": [parameter.name for parameter in overload.parameters],
+                    "parameter_types": [None if kind == "unknown" else DataType(kind).sql() for kind in types],
+                    "macro_definition": resolved(overload.sql, lake.alias),
+                    "examples": [],
+                    "categories": [],
                 }
 
     def view_comments(self, lake: Lake, state: CatalogState) -> ViewComments:
