@@ -58,7 +58,7 @@ NOTES = {
     "time": "a DataFrame of such rows turns `spark.sql.timeType.enabled` on in your Spark session",
     "timestamp_ns": "Spark has no nanoseconds: cut to microseconds",
     "interval": "files hold milliseconds, and no negative parts; on Spark DuckDB's text",
-    "geometry": "WKB on Spark and in Arrow; never inlined; a bounding box in the statistics",
+    "geometry": "WKB on Spark and in Arrow, GeoArrow is taken; no coordinate system; never inlined; a bounding box in the statistics",
     "variant": "in lakes of 1.0 inlined in DuckDB catalogs only; statistics have bounds of fields that keep one type",
     "json": "text on Spark",
     "uuid": "text on Spark",
