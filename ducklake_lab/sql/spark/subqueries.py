@@ -6,7 +6,7 @@ example, both drop the row. Elsewhere the query tests for NULL explicitly.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sqlglot import exp
 
@@ -177,7 +177,7 @@ def among(translation: Translating, node: exp.In) -> exp.Expr:
     def rows() -> exp.Expr:
         return translation.translate(query.copy())
 
-    found = exp.In(this=value(), query=rows())
+    found: exp.Expr = exp.In(this=value(), query=rows())
     if not notes(node).asks_for_null:
         return found
     if len(left) > 1:
@@ -186,24 +186,27 @@ def among(translation: Translating, node: exp.In) -> exp.Expr:
         )
     if is_volatile(node):
         raise UnsupportedFeatureError("IN over values that differ by evaluation is not supported on Spark.")
+    if node.this.find(exp.Column, exp.Query) is None:
+        # Spark fails to send its tasks the plan of a UNION in an IN of constants
+        found = _has_row(rows(), lambda member: exp.EQ(this=member, expression=value()))
     return exp.Paren(
         this=exp.Case(
             ifs=[
                 exp.If(this=found, true=exp.true()),
                 exp.If(this=exp.Not(this=_has_row(rows())), true=exp.false()),
-                exp.If(this=exp.Or(this=is_null(value()), expression=_has_row(rows(), of_null=True)), true=exp.Null()),
+                exp.If(this=exp.Or(this=is_null(value()), expression=_has_row(rows(), is_null)), true=exp.Null()),
             ],
             default=exp.false(),
         )
     )
 
 
-def _has_row(rows: exp.Expr, *, of_null: bool = False) -> exp.Expr:
-    """Returns whether a one-column query has a row, or a NULL row."""
+def _has_row(rows: exp.Expr, condition: Callable[[exp.Expr], exp.Expr] | None = None) -> exp.Expr:
+    """Returns whether a one-column query has a row, or one that fulfils a condition of its value."""
     member = exp.to_identifier("member", quoted=True)
     alias = exp.TableAlias(this=exp.to_identifier("members", quoted=True), columns=[member])
     query = rows.this if isinstance(rows, exp.Subquery) else rows
     found = exp.select("1").from_(exp.Subquery(this=query, alias=alias))
-    if of_null:
-        found = found.where(is_null(exp.Column(this=member.copy())))
+    if condition is not None:
+        found = found.where(condition(exp.Column(this=member.copy())))
     return exp.Exists(this=found)
