@@ -17,7 +17,7 @@ from ducklake_lab.catalog.mappings import insert_mapping, read_mappings
 from ducklake_lab.catalog.projection import project
 from ducklake_lab.catalog.table_facts import TableColumnStats, TableFacts
 from ducklake_lab.catalog.tables import one_of
-from ducklake_lab.errors import CatalogError, TransactionError
+from ducklake_lab.errors import CatalogError, TransactionConflictError
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats, WrittenDeletes, WrittenFile
 from ducklake_lab.model.mapping import ColumnMapping
@@ -72,7 +72,9 @@ class RowWriter:
         next_row_id = stats.next_row_id if stats is not None else 0
         shift = next_row_id - self._tx.row_id_base(table)
         if shift and staged.is_bound_to_row_ids and not self._tx.is_one_statement:
-            raise TransactionError(f"Row ids of {table.name} were taken by another transaction; run this one again.")
+            raise TransactionConflictError(
+                f"Row ids of {table.name}, of rows that this transaction inserted and changed, were taken; run it again."
+            )
         by_column: dict[int, list[ColumnStats]] = {}
         self._write_mappings(table_id, [file.file.mapping for file in staged.files.values()])
         for local_id, file in staged.files.items():
