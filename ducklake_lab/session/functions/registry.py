@@ -140,13 +140,15 @@ class Functions:
             effects: `run` for a call that is a whole statement; `skip` returns no rows from a function with effects.
 
         Raises:
-            EntryNotFoundError: the function does not exist.
+            EntryNotFoundError: the function, or its lake, does not exist.
             UsageError: its arguments are wrong, or it has effects and the statement reads a snapshot of the past.
             UnsupportedFeatureError: it has effects, and the call is part of another statement.
             TransactionError: its effects cannot be rolled back, and a transaction is open.
         """
         function_and_call = self._find(catalog, schema, name, args, kwargs)
         if function_and_call is None:
+            if catalog or schema:
+                self._lakes.get(catalog or schema)  # raises, as no lake has the name
             raise EntryNotFoundError(f"There is no table function {name}.{did_you_mean(name, self._by_name)}")
         function, call = function_and_call
         if not function.acts(call):

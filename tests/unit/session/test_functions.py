@@ -54,6 +54,7 @@ def test_wrong_calls_say_what_is_wrong(session: dl.Session) -> None:
         ("CALL lake.list_files()", "list_files takes 1 arguments; it was given 0"),
         ("CALL ducklake_snapshots()", "the name of a lake"),
         ("CALL nothing()", "There is no table function nothing"),
+        ("CALL nolake.set_option('a', 1)", 'No lake "nolake" is attached'),
         ("CALL lake.set_commit_message('a', 'm')", "BEGIN"),
     ):
         with pytest.raises(dl.DuckLakeError, match=message.replace("(", r"\(")):
