@@ -102,7 +102,6 @@ class OnSpark(Rows):
         return InMemory(rows) if rows.num_rows <= most else self
 
     def count(self) -> int:
-        """Returns the number of rows, which Spark counts."""
         with self._running():
             return self.data.count()
 
@@ -122,6 +121,10 @@ class OnSpark(Rows):
         listed = ", ".join(quote_text(value) for value in values)
         excluded = ", ".join(map(quote_identifier, without))
         return self.query(f"SELECT * EXCLUDE ({excluded}) FROM rows WHERE {quote_identifier(column)} IN ({listed})")
+
+    def split(self, column: str, number: int) -> tuple[OnSpark, OnSpark]:
+        lower = self.data[column] < number
+        return replace(self, data=self.data.where(lower)), replace(self, data=self.data.where(~lower))
 
     def counts(self, column: str) -> dict[str, int]:
         name = quote_identifier(column)

@@ -85,6 +85,10 @@ class Rows(ABC):
         """Returns all rows as an Arrow table in memory."""
         return self.here().arrow()
 
+    def count(self) -> int:
+        """Returns the number of rows."""
+        return self.arrow().num_rows  # type: ignore[no-any-return]
+
     def head(self, count: int) -> pa.Table:
         """Returns at most that many first rows; computes no more than needed."""
         return self.arrow().slice(0, count)
@@ -96,6 +100,10 @@ class Rows(ABC):
     def pick(self, column: str, values: Sequence[str], without: Sequence[str]) -> Rows:
         """Returns the rows with one of some texts in a column, without some columns."""
         return self.here().pick(column, values, without)
+
+    def split(self, column: str, number: int) -> tuple[Rows, Rows]:
+        """Returns the rows whose number in a column is lower, and those where it is not."""
+        return self.here().split(column, number)
 
     def query(self, sql: str, **others: Rows) -> Rows:
         """Returns the result of a query in DuckDB's SQL.
@@ -199,6 +207,11 @@ class Here(Rows):
         table = self.arrow()  # splitting a few rows is faster than binding a query
         picked = table.filter(pc.is_in(table.column(column), pa.array(values, pa.string())))
         return InMemory(picked.drop_columns(list(without)))
+
+    def split(self, column: str, number: int) -> tuple[Here, Here]:
+        table = self.arrow()
+        lower = pc.less(table.column(column), number)
+        return InMemory(table.filter(lower)), InMemory(table.filter(pc.invert(lower)))
 
     def query(self, sql: str, **others: Rows) -> Here:
         inputs = {"rows": self.duckdb_query, **{name: rows.here().duckdb_query for name, rows in others.items()}}

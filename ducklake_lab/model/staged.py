@@ -32,14 +32,12 @@ class StagedFile:
     Attributes:
         row_id_start: provisional until commit; None for a file that has row ids.
         is_final: `row_id_start` is not provisional: its rows had their ids before.
-        has_committed_ids: row ids that the file has are those of committed rows.
     """
 
     file: WrittenFile
     partition_id: int | None
     row_id_start: int | None
     is_final: bool = False
-    has_committed_ids: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +47,7 @@ class StagedRows:
     Attributes:
         columns: the table's columns when the rows were staged.
         rows: Arrow table: `_ducklake_row_id` int64, then those columns under their names of then.
-        updated: the rows are new versions of existing ones and keep their row ids.
+        updated: the rows are new versions of committed ones and keep their row ids.
     """
 
     columns: tuple[Column, ...]
@@ -131,11 +129,6 @@ class StagedData:
     def keeps_row_ids(self) -> bool:
         """Returns whether anything staged carries row ids that its rows had before."""
         return any(file.file.has_row_ids for file in self.files.values()) or any(rows.updated for rows in self.rows)
-
-    @property
-    def is_bound_to_row_ids(self) -> bool:
-        """Returns whether a staged file may carry provisional row ids, which cannot be moved at commit."""
-        return any(file.file.has_row_ids and not file.has_committed_ids for file in self.files.values())
 
     @property
     def changes_rows(self) -> bool:

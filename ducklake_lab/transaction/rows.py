@@ -17,7 +17,7 @@ from ducklake_lab.catalog.mappings import insert_mapping, read_mappings
 from ducklake_lab.catalog.projection import project
 from ducklake_lab.catalog.table_facts import TableColumnStats, TableFacts
 from ducklake_lab.catalog.tables import one_of
-from ducklake_lab.errors import CatalogError, TransactionConflictError
+from ducklake_lab.errors import CatalogError
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.files import ColumnStats, WrittenDeletes, WrittenFile
 from ducklake_lab.model.mapping import ColumnMapping
@@ -71,10 +71,6 @@ class RowWriter:
         stats = facts.stats
         next_row_id = stats.next_row_id if stats is not None else 0
         shift = next_row_id - self._tx.row_id_base(table)
-        if shift and staged.is_bound_to_row_ids and not self._tx.is_one_statement:
-            raise TransactionConflictError(
-                f"Row ids of {table.name}, of rows that this transaction inserted and changed, were taken; run it again."
-            )
         by_column: dict[int, list[ColumnStats]] = {}
         self._write_mappings(table_id, [file.file.mapping for file in staged.files.values()])
         for local_id, file in staged.files.items():
@@ -204,11 +200,8 @@ class RowWriter:
         parts = []
         for batch in staged.rows:
             rows = project(batch.rows, batch.columns, table.columns)
-            if shift and not (batch.updated and self._tx.is_one_statement):
-                ids = rows.column(ROW_ID)
-                # lower ones belong to committed rows
-                provisional = pc.greater_equal(ids, self._tx.row_id_base(table))
-                rows = rows.set_column(0, ROW_ID, pc.if_else(provisional, pc.add(ids, shift), ids))
+            if shift and not batch.updated:
+                rows = rows.set_column(0, ROW_ID, pc.add(rows.column(ROW_ID), shift))
             parts.append(rows)
         return pa.concat_tables(parts) if parts else None
 

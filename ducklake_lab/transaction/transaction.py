@@ -108,19 +108,18 @@ class Transaction(EntryChanges):
         return self.data.get(table.table_id)
 
     def append_files(self, table: Table, files: Sequence[WrittenFile]) -> list[int]:
-        """Stages written data files, and returns their local ids."""
+        """Stages written data files, and returns their local ids; row ids that a file carries are committed ones."""
         staged = self.staged(table)
         ids = [self.local_id() for _ in files]
         for local_id, file in zip(ids, files, strict=True):
             partition = table.partition.partition_id if table.partition is not None and table.partition.fields else None
             start = self._take_row_ids(table, file.record_count)
-            has_committed_ids = file.has_row_ids and not staged.has_new_rows
-            staged.files[local_id] = StagedFile(file, partition, start, has_committed_ids=has_committed_ids)
+            staged.files[local_id] = StagedFile(file, partition, start)
         staged.has_new_rows |= not all(file.has_row_ids for file in files)
         return ids
 
     def append_rows(self, table: Table, rows: pa.Table, row_ids: pa.Array | None = None) -> None:
-        """Stages rows (the table's columns, in order) to be inlined; with row ids for new versions of existing rows."""
+        """Stages rows (the table's columns, in order) to be inlined; with row ids for new versions of committed rows."""
         if rows.num_rows == 0:
             return
         if row_ids is None:
@@ -275,6 +274,12 @@ class Transaction(EntryChanges):
         start = self.row_id_base(table) + staged.rows_used
         staged.rows_used += count
         return start
+
+    def first_own_row_id(self, table: Table) -> int | None:
+        """The first of the provisional row ids that its statements see; None where it inserted no rows."""
+        staged = self.peek(table)
+        sees_any = staged is not None and staged.has_new_rows and not self.is_one_statement
+        return self.row_id_base(table) if sees_any else None
 
     def row_id_base(self, table: Table) -> int:
         """The row id that those of this transaction count from: the table's next one when it first wrote to it."""

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.engine.on_spark import OnSpark
+from ducklake_lab.engine.placement import Limits
 from ducklake_lab.session.spark_tables import writing
 from tests.spark.catalogs import SparkLake, spark_lake
 from tests.unit.session.test_concurrency import interrupted
@@ -87,3 +89,28 @@ def test_rows_of_the_format_may_be_read_later(lake: SparkLake, monkeypatch: pyte
     read = lake.spark.read.format("ducklake").option("path", lake.uri).option("table", "main.t").load()
     write = read.where("p = 2").selectExpr("p", "k + 2000 AS k", "n").writeTo("lake.main.t").append
     assert _runs(lake, monkeypatch, write, _OTHERS) == 2
+
+
+def test_new_versions_of_rows_that_a_transaction_inserted(lake: SparkLake, monkeypatch: pytest.MonkeyPatch) -> None:
+    splits, split = [], OnSpark.split
+
+    def noted(rows: OnSpark, column: str, number: int) -> tuple[OnSpark, OnSpark]:
+        splits.append(number)
+        return split(rows, column, number)
+
+    monkeypatch.setattr(OnSpark, "split", noted)
+    committed = lake.session.sql("SELECT rowid, k FROM t WHERE p = 3").fetchall()
+    with (
+        dl.connect(lake.uri, alias="lake", spark=lake.spark, engine="spark", limits=Limits(found=0)) as one,
+        dl.connect(lake.uri, alias="lake", engine="duckdb") as other,
+    ):
+        one.sql("BEGIN; INSERT INTO t SELECT 3, 1000 + r, 0 FROM range(40) s(r)")
+        changed = one.sql("UPDATE t SET n = k WHERE p = 3")
+        other.sql("INSERT INTO t SELECT 1, 2000 + r, 0 FROM range(60) s(r)")
+        one.sql("COMMIT")
+    assert changed.fetchall() == [(65,)] and splits == [101]
+    counts = lake.session.sql("SELECT count(*), count(DISTINCT rowid) FROM t").fetchall()
+    assert counts == [(201, 201)]
+    found = lake.session.sql("SELECT rowid, k, n FROM t WHERE p = 3 ORDER BY k").fetchall()
+    assert [k for _, k, _ in found] == [n for _, _, n in found] == [*range(3, 100, 4), *range(1000, 1040)]
+    assert [(row_id, k) for row_id, k, _ in found[:25]] == sorted(committed, key=lambda row: row[1])

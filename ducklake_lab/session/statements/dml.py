@@ -22,7 +22,7 @@ from ducklake_lab.engine.target import Target
 from ducklake_lab.files.reader import RowQuery
 from ducklake_lab.files.sorting import sort_sql
 from ducklake_lab.model.entries import Table
-from ducklake_lab.model.staged import ROW_ID
+from ducklake_lab.model.staged import ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.scan.plan import ScanPlan
 from ducklake_lab.scan.visible_counts import live_rows
 from ducklake_lab.session.names.attached_lakes import Lakes, NamedEntry
@@ -98,9 +98,20 @@ class Dml:
             return matched.count
 
     def append_new_versions(self, table: Table, matched: Matched) -> None:
-        """Appends new versions of rows under their row ids; the new values follow the virtual columns."""
-        written = matched.rows.write(matched.target, keeps_ids=True, count=matched.count)
-        stage_written(self._transaction, table, written)
+        """Appends new versions of rows under their row ids; the new values follow the virtual columns.
+
+        Rows that the transaction itself inserted get new row ids: theirs may change until it commits, those in files
+        cannot.
+        """
+        transaction, rows, count = self._transaction, matched.rows, matched.count
+        first_own = transaction.first_own_row_id(table)
+        if first_own is not None:
+            rows, own = rows.split(ROW_ID, first_own)
+            count = rows.count()
+            if count < matched.count:
+                new = own.rest(len(VIRTUAL_COLUMNS)).write(matched.target, count=matched.count - count)
+                stage_written(transaction, table, new)
+        stage_written(transaction, table, rows.write(matched.target, keeps_ids=True, count=count))
 
     @contextmanager
     def matching(self, table: Table, plan: QueryPlan) -> Iterator[Matched]:
@@ -118,7 +129,7 @@ class Dml:
             yield Matched(target, scan, InMemory(matched_rows), matched_rows.num_rows, few)
             return
         with self._matched_on_spark(plan, scan, loaded) as rows:
-            count = rows.count() if isinstance(rows, OnSpark) else rows.arrow().num_rows
+            count = rows.count()
             yield Matched(target, scan, rows.here() if count <= few else rows, count, few)
 
     @contextmanager

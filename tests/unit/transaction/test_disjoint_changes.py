@@ -135,12 +135,30 @@ def test_new_versions_keep_their_row_ids_where_others_take_new_ones(pair: Pair) 
     assert new == max(row_id for (row_id,) in one.sql("SELECT rowid FROM t").fetchall())
 
 
-def test_new_versions_of_its_own_rows_are_refused_where_others_take_row_ids(pair: Pair) -> None:
+@pytest.mark.parametrize("count", [3, 50])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE t SET i = -i WHERE day = 2",
+        "MERGE INTO t USING (SELECT i FROM t WHERE day = 2) s ON t.day = 2 AND t.i = s.i WHEN MATCHED THEN UPDATE SET i = -t.i",
+        "UPDATE t SET i = i + 1 WHERE day = 2; UPDATE t SET i = 1 - i WHERE day = 2",
+    ],
+)
+def test_new_versions_of_its_own_rows_take_other_row_ids_than_others_took(pair: Pair, change: str, count: int) -> None:
     one, two = pair
-    two.sql("BEGIN; INSERT INTO t SELECT 2, r FROM range(50) s(r); UPDATE t SET i = -i WHERE day = 2")
-    one.sql("INSERT INTO t VALUES (1, 7)")
-    with pytest.raises(dl.TransactionConflictError, match=r"Row ids of t, .* inserted and changed, were taken"):
-        two.sql("COMMIT")
+    committed = dict(one.sql("SELECT rowid, i FROM t WHERE day = 2").fetchall())
+    two.sql(f"BEGIN; INSERT INTO t SELECT 2, 1000 + r FROM range({count}) s(r)")
+    two.sql(change)
+    one.sql("INSERT INTO t SELECT 1, 2000 + r FROM range(60) s(r)")
+    two.sql("COMMIT")
+    rows = one.sql("SELECT rowid, day, i FROM t").fetchall()
+    assert len({row_id for row_id, _, _ in rows}) == len(rows) == 84 + count + 60
+    changed = {row_id: i for row_id, day, i in rows if day == 2}
+    assert {row_id: -i for row_id, i in changed.items() if row_id in committed} == committed
+    assert sorted(i for row_id, i in changed.items() if row_id not in committed) == [
+        -1000 - r for r in reversed(range(count))
+    ]
+    assert sorted(i for _, day, i in rows if day == 1)[-60:] == [*range(2000, 2060)]
 
 
 def test_deletions_from_a_file_with_earlier_ones_conflict(pair: Pair) -> None:
