@@ -85,6 +85,26 @@ def test_partitions_that_are_overwritten(
     )
 
 
+@pytest.mark.parametrize(("day", "runs"), [("2024-05-03", 1), ("2024-05-01", 2)])
+@pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP_NTZ"])
+def test_days_that_are_overwritten(
+    lake: SparkLake, monkeypatch: pytest.MonkeyPatch, kind: str, day: str, runs: int
+) -> None:
+    lake.sql(f"CREATE TABLE lake.main.e (d {kind}, n BIGINT) USING ducklake PARTITIONED BY (days(d))")
+    lake.session.sql("INSERT INTO e SELECT DATE '2024-05-01' + CAST(r % 4 AS INTEGER), r FROM range(80) s(r)")
+    rows = lake.spark.range(20).selectExpr(f"CAST('{day}' AS {kind}) AS d", "id AS n")
+    others = "UPDATE e SET n = -1 WHERE d = '2024-05-01'; INSERT INTO e VALUES ('2024-05-01', -1)"
+    assert _runs(lake, monkeypatch, rows.writeTo("lake.main.e").overwritePartitions, others) == runs
+    found = lake.session.sql("SELECT CAST(d AS DATE)::VARCHAR, count(*), sum(n) FROM e GROUP BY ALL").fetchall()
+    left = {
+        "2024-05-01": (21, -21),
+        "2024-05-02": (20, 780),
+        "2024-05-03": (20, 800),
+        "2024-05-04": (20, 820),
+    }
+    assert {key: (count, total) for key, count, total in found} == {**left, day: (20, 190)}
+
+
 def test_rows_of_the_format_may_be_read_later(lake: SparkLake, monkeypatch: pytest.MonkeyPatch) -> None:
     read = lake.spark.read.format("ducklake").option("path", lake.uri).option("table", "main.t").load()
     write = read.where("p = 2").selectExpr("p", "k + 2000 AS k", "n").writeTo("lake.main.t").append

@@ -69,15 +69,30 @@ def may_compare(keys: Mapping[str, str | None], kind: DataType, op: Operator, co
     """
     if kind.name not in _WITHOUT_ZONE or not isinstance(constant, Moment):
         return True
-    parts = {part: int(text) for part in _PARTS if (text := keys.get(part)) is not None and _is_number(text)}
     if op == "=" and constant.is_finite:
         own = _parts_of(constant.micros)
-        if any(own[part] != number for part, number in parts.items()):
+        if any(own[part] != number for part, number in _numbers(keys).items()):
             return False
+    found = interval(keys, kind)
+    return found is None or may_lie_within(*found, op, constant.micros)
+
+
+def interval(keys: Mapping[str, str | None], kind: DataType) -> tuple[int, int] | None:
+    """Returns the interval of the values with these keys of a column, by transform: its first microsecond, and the first after it.
+
+    None where they are no interval, as a month of any year. Values with a time zone are within it in each zone.
+    """
+    parts = _numbers(keys)
     known_parts = [parts[part] for part in _PARTS if part in parts]
     if not known_parts or [part for part in _PARTS if part in parts] != list(_PARTS[: len(known_parts)]):
-        return True
-    return may_lie_within(_start(known_parts), _start([*known_parts[:-1], known_parts[-1] + 1]), op, constant.micros)
+        return None
+    around = 0 if kind.name in _WITHOUT_ZONE else DAY
+    return _start(known_parts) - around, _start([*known_parts[:-1], known_parts[-1] + 1]) + around
+
+
+def _numbers(keys: Mapping[str, str | None]) -> dict[str, int]:
+    """Returns the calendar parts that are known."""
+    return {part: int(text) for part in _PARTS if (text := keys.get(part)) is not None and _is_number(text)}
 
 
 def _parts_of(micros: int) -> dict[str, int]:

@@ -42,9 +42,16 @@ class EpochCount(Transform):
         return f"CAST(date_diff('{self.unit}', DATE '1970-01-01', {value}) AS VARCHAR)"
 
     def may_compare(self, key: str, kind: DataType, op: Operator, constant: Scalar) -> bool:
-        if kind.name not in _COMPARED or not isinstance(constant, Moment) or re.fullmatch(r"-?\d{1,9}", key) is None:
+        found = self.interval(key)
+        if kind.name not in _COMPARED or not isinstance(constant, Moment) or found is None:
             return True
-        return may_lie_within(self._start(int(key)), self._start(int(key) + 1), op, constant.micros)
+        return may_lie_within(*found, op, constant.micros)
+
+    def interval(self, key: str) -> tuple[int, int] | None:
+        """Returns the interval of the values with a key: its first microsecond, and the first after it; None if it is no key."""
+        if re.fullmatch(r"-?\d{1,9}", key) is None:
+            return None
+        return self._start(int(key)), self._start(int(key) + 1)
 
     @abstractmethod
     def _start(self, count: int) -> int:
