@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -111,6 +111,11 @@ class Functions:
         if alias is not None:
             return self._lakes.find(alias) is not None
         return name.casefold().startswith("ducklake_") or self._of_current(name)
+
+    @property
+    def names(self) -> Collection[str]:
+        """The names of the functions of a lake."""
+        return self._by_name.keys()
 
     def _of_current(self, name: str) -> bool:
         return self._lakes.current is not None and name.casefold() in self._by_name

@@ -26,7 +26,7 @@ from ducklake_lab.errors import (
     UsageError,
 )
 from ducklake_lab.model.entries import Macro, View
-from ducklake_lab.model.quoting import quote_identifier
+from ducklake_lab.model.quoting import quote_identifier, schema_path
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions.registry import Functions
 from ducklake_lab.session.names.attached_lakes import Lakes, NamedEntry
@@ -114,16 +114,31 @@ class NameResolver:
     def function(
         self, name: op.TableName, args: Sequence[object], kwargs: Mapping[str, object]
     ) -> Sequence[tuple[str, DataType]] | None:
-        """Returns the columns of a lake's table function; None if it is none."""
+        """Returns the columns of a lake's table function; None if it is none.
+
+        Raises:
+            EntryNotFoundError: a lake would have the function, and none is attached under that name.
+        """
         if name.schema is None and not args and self.system.is_function(name.name):
             return self.system.columns(name.name)
         if self.is_log(name, args):
             return _typed(self._database.describe(logs.PARSED))
         if not self.functions.knows(name.catalog, name.schema, name.name):
+            if (alias := name.catalog or name.schema) and name.name.casefold() in self.functions.names:
+                self._check_place(name, alias)
             return None
         return self.functions.columns(
             name.catalog, name.schema, name.name, [self.value(a) for a in args], self.values(kwargs)
         )
+
+    def _check_place(self, name: op.TableName, alias: str) -> None:
+        """Raises EntryNotFoundError where a qualified name begins with no lake, database or schema."""
+        if self._database.is_attached(alias):
+            return
+        lake = self._lakes.current
+        has_schema = lake is not None and self._lakes.state(lake).find_schema(schema_path([alias])) is not None
+        if name.catalog is not None or not (has_schema or self._database.has_schema(alias)):
+            self._lakes.get(alias)
 
     def is_log(self, name: op.TableName, args: Sequence[object]) -> bool:
         """Returns whether a call reads the log of catalog queries, a log type that DuckDB does not know."""

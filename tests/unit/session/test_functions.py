@@ -55,6 +55,8 @@ def test_wrong_calls_say_what_is_wrong(session: dl.Session) -> None:
         ("CALL ducklake_snapshots()", "the name of a lake"),
         ("CALL nothing()", "There is no table function nothing"),
         ("CALL nolake.set_option('a', 1)", 'No lake "nolake" is attached'),
+        ("FROM nolake.snapshots()", 'No lake "nolake" is attached'),
+        ("SELECT * FROM nolake.main.list_files('t')", 'No lake "nolake" is attached'),
         ("CALL lake.set_commit_message('a', 'm')", "BEGIN"),
     ):
         with pytest.raises(dl.DuckLakeError, match=message.replace("(", r"\(")):
