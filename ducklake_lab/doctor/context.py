@@ -24,7 +24,7 @@ Made = TypeVar("Made")
 NEVER = 2**63 - 1
 #: Names of tables of inlined rows.
 _DATA_TABLE = re.compile(r"ducklake_inlined_data_(\d+)_(\d+)")
-#: Texts that PostgreSQL casts to a number.
+#: Texts of finite numbers.
 _NUMBER = "^-?[0-9]+([.][0-9]+)?(e[-+]?[0-9]+)?$"
 #: Types in which databases compare bounds as numbers.
 _REAL = {"duckdb": "DOUBLE", "sqlite": "REAL", "postgresql": "DOUBLE PRECISION", "mysql": "DOUBLE"}
@@ -156,11 +156,19 @@ class Context:
         return f"concat({', '.join(parts)})" if self.dialect == "mysql" else f"({' || '.join(parts)})"
 
     def number(self, text: str) -> str:
-        """SQL of a bound as a number. SQLite and MySQL give one for any text; PostgreSQL and DuckDB give NULL."""
-        if self.dialect == "postgresql":
-            return f"CASE WHEN {text} ~ '{_NUMBER}' THEN CAST({text} AS {_REAL[self.dialect]}) END"
-        cast = "TRY_CAST" if self.dialect == "duckdb" else "CAST"
-        return f"{cast}({text} AS {_REAL[self.dialect]})"
+        """SQL of a bound as a number; NULL for any other text, and for NaN and the infinities."""
+        real = f"CAST({text} AS {_REAL[self.dialect]})"
+        match self.dialect:
+            case "duckdb":
+                return f"CASE WHEN isfinite(TRY_{real}) THEN TRY_{real} END"
+            case "postgresql":
+                is_number = f"{text} ~ '{_NUMBER}'"
+            case "mysql":
+                is_number = f"{text} REGEXP '{_NUMBER}'"
+            case _:
+                # a plain client of SQLite has no regular expressions
+                is_number = f"{text} GLOB '*[0-9]*' AND {text} NOT GLOB '*[^-+.0-9e]*'"
+        return f"CASE WHEN {is_number} THEN {real} END"
 
     def plain(self, text: str) -> str:
         """SQL of a text that is compared by its bytes."""

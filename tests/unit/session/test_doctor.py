@@ -54,6 +54,19 @@ def test_each_check_is_asked_of_every_catalog(session: dl.Session) -> None:
 
 
 @pytest.mark.every_catalog
+def test_bounds_that_are_no_finite_number_are_healthy(session: dl.Session) -> None:
+    session.sql("CREATE TABLE f (i INTEGER, d DOUBLE, r FLOAT)")
+    session.sql("INSERT INTO f VALUES (1, 'nan', 'nan'), (2, 0, '-inf')")
+    for value in ("inf", "-inf", "nan", "1e300", "-1e-300"):
+        values = f"CASE r WHEN 5 THEN '{value}'::DOUBLE ELSE r + 1 END"
+        session.sql(f"INSERT INTO f SELECT r, {values}, TRY_CAST({values} AS FLOAT) FROM range(50) s(r)")
+    diagnosis = session.doctor(deep=True)
+    assert not diagnosis.is_ill, [(one.check, one.finding) for one in diagnosis.findings]
+    damage(session, "UPDATE ducklake_file_column_stats SET min_value = '70' WHERE max_value = '50.0'")
+    assert {*found(session)} == {"bounds_reversed"}
+
+
+@pytest.mark.every_catalog
 def test_repairs_on_every_catalog(session: dl.Session) -> None:
     rows = session.sql("SELECT rowid, * FROM t ORDER BY ALL").fetchall()
     newest = session.current_snapshot().snapshot_id
