@@ -25,7 +25,7 @@ from ducklake_lab.model.predicates import Predicate
 from ducklake_lab.model.staged import ROW_ID, SNAPSHOT_ID
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.column_history import check_encrypted, history_of
-from ducklake_lab.scan.endings import Endings, InlinedDeletes, file_with
+from ducklake_lab.scan.endings import Endings, InlinedDeletes, first_rows
 from ducklake_lab.scan.plan import ChangePlan, DeletedRows, InlinedRows, ScanFile, ScanPlan
 from ducklake_lab.scan.planner import matching_files, rows_up_to
 
@@ -160,11 +160,11 @@ class _Feed:
         _, first, end = versions.of(connection).inlined_columns
         within = f"BETWEEN {self._start:d} AND {self._end:d}"
         return ChangedRows(
-            inserted=[self._inserted(file) for file in files if self._has_insertions(file)],
+            inserted=[self._inserted(file, deletes, positions) for file in files if self._has_insertions(file)],
             removed=removed,
             deleted=deleted,
-            inserted_rows=self._rows(f"{first} {within}"),
-            removed_rows=self._rows(f"{end} {within}", ended=True),
+            inserted_rows=self._rows(f"{first} {within} AND ({end} IS NULL OR {end} > {first})"),
+            removed_rows=self._rows(f"{end} {within} AND {end} > {first}", ended=True),
         )
 
     def _data_files(self, positions: Mapping[int, InlinedDeletes]) -> list[DataFile]:
@@ -219,11 +219,15 @@ class _Feed:
         # a file without a first row id was rewritten from others, even if the snapshot that says so has expired
         return file.row_id_start is not None and self._in_range(file.begin_snapshot)
 
-    def _inserted(self, file: DataFile) -> ScanFile:
+    def _inserted(
+        self, file: DataFile, deletes: Mapping[int, Sequence[DeleteFile]], positions: Mapping[int, InlinedDeletes]
+    ) -> ScanFile:
         partial = file.partial_max is not None
-        return file_with(
+        return first_rows(
             self._folder,
             file,
+            deletes.get(file.data_file_id, ()),
+            positions.get(file.data_file_id, ()),
             rows_from=self._start if partial and file.begin_snapshot < self._start else None,
             rows_up_to=rows_up_to(file, self._end),
             rows_except=tuple(s for s in sorted(self._rewrites) if partial and s >= file.begin_snapshot),

@@ -28,7 +28,7 @@ def file_with(folder: str, file: DataFile, delete: DeleteFile | None = None, **f
 
 
 class Endings:
-    """Finds the rows of data files that end at some snapshots.
+    """Finds the rows of data files that end at some snapshots; rows that the same snapshot inserted are left out.
 
     Args:
         folder: of the table.
@@ -84,7 +84,7 @@ class Endings:
             path = paths.resolve(self._folder, delete.path, delete.path_is_relative)
             named = deletions_by_snapshot(path, delete) if may_name_snapshots(file, delete) else None
             for snapshot_id in [delete.begin_snapshot] if named is None else named:
-                if not self._chosen(snapshot_id):
+                if not self._chosen(snapshot_id) or _never_seen(file, snapshot_id):
                     continue
                 # a delete file may repeat earlier deletions by catalog rows
                 earlier = _before(positions, snapshot_id)
@@ -102,13 +102,36 @@ class Endings:
     def _deleted_by_rows(self, file: DataFile, positions: InlinedDeletes) -> list[DeletedRows]:
         by_snapshot: dict[int, list[int]] = defaultdict(list)
         for position, snapshot_id in positions:
-            if self._chosen(snapshot_id):
+            if self._chosen(snapshot_id) and not _never_seen(file, snapshot_id):
                 by_snapshot[snapshot_id].append(position)
         whole = file_with(self._folder, file)
         return [
             DeletedRows(replace(whole, inlined_deletes=tuple(listed)), whole, snapshot_id)
             for snapshot_id, listed in by_snapshot.items()
         ]
+
+
+def first_rows(
+    folder: str, file: DataFile, deletes: Sequence[DeleteFile], positions: InlinedDeletes, **fields: object
+) -> ScanFile:
+    """A data file with the rows that the snapshot had with which it begins; arguments as for `file_with` and `Endings.of`."""
+    begin = file.begin_snapshot
+    if file.partial_max is not None:
+        return file_with(folder, file, None, **fields)
+    own = next((delete for delete in deletes if delete.begin_snapshot == begin), None)
+    return file_with(
+        folder,
+        file,
+        own,
+        inlined_deletes=tuple(position for position, snapshot_id in positions if snapshot_id == begin),
+        deleted_up_to=begin if may_name_snapshots(file, own) else None,
+        **fields,
+    )
+
+
+def _never_seen(file: DataFile, snapshot_id: int) -> bool:
+    """Whether rows that a snapshot deletes from a file are in no snapshot: their transaction inserted them too."""
+    return file.partial_max is None and file.begin_snapshot == snapshot_id
 
 
 def _before(positions: InlinedDeletes, snapshot: int) -> tuple[int, ...]:
