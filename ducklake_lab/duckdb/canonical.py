@@ -14,6 +14,7 @@ from typing import Any
 import duckdb
 
 from ducklake_lab.duckdb.connections import of_thread
+from ducklake_lab.duckdb.printed_joins import printed_query
 from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import BindError, SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.model.quoting import quote_identifier, quoted_if_needed
@@ -40,8 +41,7 @@ def query_text(sql: str) -> str:
         raise SqlSyntaxError(f"{message[:1].upper()}{message[1:]}.")
     if len(parsed["statements"]) != 1:
         raise SqlSyntaxError("One query was expected here.")
-    (text,) = _one("SELECT json_deserialize_sql(?::JSON)", serialized)
-    return _with_columns_of_unpivot(_quoted_types(str(text)))
+    return _with_columns_of_unpivot(_quoted_types(printed_query(serialized, parsed)))
 
 
 def expression_text(sql: str) -> str:

@@ -21,7 +21,7 @@ from sqlglot.tokens import TokenType
 
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.sql.generator import DuckLakeGenerator
-from ducklake_lab.sql.name_syntax import NameParser
+from ducklake_lab.sql.join_syntax import JoinParser
 from ducklake_lab.sql.notes import notes
 
 #: Tokens after which `[` begins an index, not a list.
@@ -163,7 +163,7 @@ class DuckLakeSql(DuckDB):
             core.__class__ = _Characters
             return core
 
-    class Parser(NameParser):
+    class Parser(JoinParser):
         # DuckDB has no type RANGE<…>: `range < 0` compares the column of range().
         NESTED_TYPE_TOKENS: ClassVar[Any] = DuckDBParser.NESTED_TYPE_TOKENS - {TokenType.RANGE}
         TYPE_TOKENS: ClassVar[Any] = DuckDBParser.TYPE_TOKENS - {TokenType.RANGE}

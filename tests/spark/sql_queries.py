@@ -167,6 +167,9 @@ QUERIES = [
     # Joins
     "SELECT f.id, p.seats FROM flights f JOIN planes p USING (tailnum) WHERE p.year > 1992 ORDER BY f.id",
     "SELECT * FROM planes JOIN (SELECT tailnum, id FROM flights WHERE id < 40) USING (tailnum) ORDER BY id",
+    "SELECT f.id, a.name, p.seats FROM flights f LEFT JOIN airlines a CROSS JOIN planes p ON f.carrier = a.carrier AND p.seats > 100 WHERE f.id < 9",
+    "SELECT f.id, a.name, p.seats FROM flights f LEFT JOIN airlines a JOIN planes p ON p.seats > 100 ON f.carrier = a.carrier WHERE f.id < 9",
+    "SELECT a.name, p.seats, f.id FROM airlines a CROSS JOIN planes p FULL JOIN flights f ON f.tailnum = p.tailnum AND f.carrier = a.carrier",
     "SELECT f.id, p.seats FROM flights f JOIN airlines a USING (carrier) RIGHT JOIN planes p ON round(f.id + p.seats) > 3 WHERE f.id < 6",
     "SELECT f.id, a.name, p.tailnum FROM flights f LEFT JOIN airlines a USING (carrier) LEFT JOIN planes p ON coalesce(a.name, p.tailnum) SIMILAR TO 'N.*' WHERE f.id < 60",
     "SELECT * FROM (SELECT id, tailnum FROM flights WHERE id < 40) f LEFT JOIN planes p ON f.tailnum = p.tailnum AND p.year > 1995 ORDER BY id",

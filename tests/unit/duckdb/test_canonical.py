@@ -5,7 +5,8 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from ducklake_lab.duckdb.canonical import item_name
+from ducklake_lab.duckdb.canonical import item_name, query_text
+from ducklake_lab.errors import UnsupportedFeatureError
 
 ITEMS = [
     "CAST(d AS DECIMAL)",
@@ -30,3 +31,37 @@ def test_a_name_is_the_one_that_duckdb_gives(sql: str) -> None:
     with duckdb.connect() as connection:
         description = connection.execute(f"SELECT {sql} FROM (SELECT 1 AS d)").description
     assert item_name(sql) == description[0][0]
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("FROM a CROSS JOIN b FULL JOIN c ON a.k = c.k", "a CROSS JOIN b FULL JOIN c ON ((a.k = c.k))"),
+        ("FROM a LEFT JOIN (b CROSS JOIN c) ON a.k = b.k", "a LEFT JOIN b CROSS JOIN c ON ((a.k = b.k))"),
+        ("FROM (a CROSS JOIN b) NATURAL JOIN c", "a CROSS JOIN b NATURAL INNER JOIN c"),
+        ("FROM a JOIN (b JOIN c USING (k)) USING (k)", "a INNER JOIN b INNER JOIN c USING (k) USING (k)"),
+        ("FROM a, (b CROSS JOIN c)", "a , b , c"),
+        ("FROM a, b JOIN c USING (k)", "a , b INNER JOIN c USING (k)"),
+        ('FROM "DEPENDENT JOIN" CROSS JOIN b JOIN c USING (k)', '"DEPENDENT JOIN" CROSS JOIN b INNER JOIN c USING (k)'),
+    ],
+)
+def test_joins_are_printed_where_they_are(query: str, text: str) -> None:
+    assert query_text(query) == f"SELECT * FROM {text}"
+    assert query_text(f"SELECT (SELECT 'DEPENDENT JOIN' {query}) AS x") == (
+        f"SELECT (SELECT 'DEPENDENT JOIN' FROM {text}) AS x"
+    )
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "FROM a NATURAL JOIN (b NATURAL JOIN c)",
+        "FROM a POSITIONAL JOIN (b CROSS JOIN c)",
+        "FROM a CROSS JOIN (b FULL JOIN c USING (k)) LEFT JOIN d USING (k)",
+        "FROM (a CROSS JOIN b) PIVOT (sum(x) FOR y IN (1, 2))",
+        "WITH w AS (FROM a NATURAL JOIN (b NATURAL JOIN c)) FROM w",
+    ],
+)
+def test_joins_whose_parentheses_would_be_lost_are_refused(query: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="no join in parentheses"):
+        query_text(query)

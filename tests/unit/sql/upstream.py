@@ -34,6 +34,7 @@ CHECKED = {
     "_parse_insert_table": ("30.30.0", "99511167e319f5d8"),
     "_parse_interval": ("30.30.0", "4b7d4338ec550ea4"),
     "_parse_is_rhs": ("30.30.0", "2062381e331e5ca6"),
+    "_parse_join": ("30.30.0", "c5e6df5d38ea5895"),
     "_parse_lambda": ("30.30.0", "f9a4abf0f6b3221f"),
     "_parse_limit_options": ("30.30.0", "ea576e0c175b78ed"),
     "_parse_map": ("30.30.0", "2a7cb3bf38bac4f8"),
