@@ -247,7 +247,6 @@ class Maker(random.Random):
         before, keys = list(self.columns), list(self.keys)
         self.columns, self.keys = [], []
         right, _ = self.table("b")
-        added = self.columns
         kind = self.choice(
             [
                 "JOIN",
@@ -262,6 +261,12 @@ class Maker(random.Random):
                 "ASOF LEFT JOIN",
             ]
         )
+        if self.chance(0.15) and kind not in ("CROSS JOIN", ",", "SEMI JOIN", "ANTI JOIN"):
+            # the condition comes after both joins
+            inner, _ = self.table("c")
+            right = self.choice([f"{right} CROSS JOIN {inner}", f"{right} JOIN {inner} ON true"])
+            right = f"({right})" if self.chance(0.4) else right
+        added = self.columns
 
         def of(columns: Sequence[tuple[str, str]], *kinds: str) -> str | None:
             found = [name for name, type_ in columns if type_ in kinds]
