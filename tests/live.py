@@ -61,6 +61,12 @@ QUERIES = {
     "group of distinct": "SELECT g, count(*) AS n FROM (SELECT DISTINCT g, s FROM t) GROUP BY g",
     "join of groups": "WITH a AS (SELECT g, sum(v) AS v FROM t GROUP BY g) SELECT u.k, name, v FROM u LEFT JOIN a ON a.g = u.k",
     "group of a window": f"SELECT s, count(*) AS n FROM (SELECT s, row_number() OVER (PARTITION BY g ORDER BY {_ALL}) AS n FROM t) WHERE n < 3 GROUP BY s",
+    "column of distinct on": "SELECT v FROM (SELECT DISTINCT ON (g) g, v FROM t ORDER BY g, v) AS b",
+    "column of distinct on, by all": f"SELECT s FROM (SELECT DISTINCT ON (g) g, s, {_ALL.replace('s, ', '')} FROM t ORDER BY ALL) AS b",
+    "join of distinct on": "SELECT t.k, b.v FROM t JOIN (SELECT DISTINCT ON (g) g, v FROM t ORDER BY 1, 2 DESC) AS b ON t.v = b.v",
+    "group of distinct on": f"WITH a AS (SELECT DISTINCT ON (g) {_ALL} FROM t ORDER BY {_ALL}) SELECT s, count(*) AS n FROM a GROUP BY s ORDER BY s",
+    "union of sorted sides": "SELECT k FROM ((SELECT DISTINCT ON (g) g, k FROM t ORDER BY g, k) UNION ALL (SELECT g, k FROM t ORDER BY k)) AS b",
+    "except of sorted sides": "SELECT v FROM (SELECT DISTINCT ON (g) g, v FROM t ORDER BY g, v) EXCEPT (SELECT w FROM u ORDER BY w)",
     "global sum beside rows": "SELECT k, total FROM u CROSS JOIN (SELECT max(v) AS total FROM t)",
 }
 

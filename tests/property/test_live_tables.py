@@ -59,7 +59,19 @@ def rows_of_u(draw: st.DrawFn, count: int) -> str:
 @st.composite
 def queries(draw: st.DrawFn) -> str:
     """A query over t and u, with sums that are exact in any order, and windows in the order of all columns."""
-    kinds = ["rows", "join", "group", "group of a join", "set", "distinct", "window", "top", "nested", "nested"]
+    kinds = [
+        "rows",
+        "join",
+        "group",
+        "group of a join",
+        "set",
+        "distinct",
+        "window",
+        "top",
+        "nested",
+        "nested",
+        "chosen",
+    ]
     kind = draw(st.sampled_from(kinds))
     table = draw(st.sampled_from(["t", "t", "few"]))
     where = draw(st.sampled_from(["", " WHERE g <> 1", " WHERE v > 0 OR s IS NULL", " WHERE k % 3 = 0"]))
@@ -105,6 +117,23 @@ def queries(draw: st.DrawFn) -> str:
         case "top":
             window = f"row_number() OVER (PARTITION BY g ORDER BY v DESC, {_COLUMNS})"
             return f"SELECT g, k, s FROM {table}{where} QUALIFY {window} <= {draw(st.integers(1, 3))}"
+        case "chosen":
+            order = draw(st.sampled_from([f"g, v DESC, {_COLUMNS}", "ALL", "ALL DESC"]))
+            inner = f"SELECT DISTINCT ON (g) g, v, k, s, f FROM {table}{where} ORDER BY {order}"
+            rows = f"SELECT k FROM {table} ORDER BY k"
+            return draw(
+                st.sampled_from(
+                    [
+                        f"SELECT k FROM ({inner}) AS x",
+                        f"SELECT s, count(*) AS c FROM ({inner}) AS x GROUP BY s",
+                        f"WITH x AS ({inner}), y AS (SELECT k, s FROM x ORDER BY s) SELECT u.name, y.s FROM y {join} u ON y.k = u.k",
+                        f"SELECT k FROM ({inner}) AS x {draw(st.sampled_from(['UNION ALL', 'UNION', 'EXCEPT']))} ({rows})",
+                        f"SELECT k FROM ((SELECT k, v FROM ({inner}) AS x ORDER BY v) UNION ALL (SELECT k, v FROM t ORDER BY k)) AS y",
+                        f"SELECT k, s FROM ({inner} LIMIT {draw(st.integers(0, 3))}) AS x",
+                        f"SELECT k FROM ({rows}, g, v, s, f LIMIT 5 OFFSET 1) AS x JOIN u USING (k)",
+                    ]
+                )
+            )
         case _:
             inner = f"SELECT g, s, count(*) AS n, sum(v) AS v FROM {table}{where} GROUP BY g, s"
             return draw(

@@ -263,6 +263,8 @@ def _title(node: exp.Expr) -> str:
 def _expand_all(order: exp.Expr, outputs: Outputs) -> None:
     first = order.expressions[0]
     word = first.this
+    if isinstance(word, exp.Anonymous) and word.name.casefold() == "columns" and len(word.expressions) == 1:
+        word = word.expressions[0]  # DuckDB reads COLUMNS(*) alone as ALL, and prints ALL in this form
     is_star = len(order.expressions) == 1 and isinstance(word, exp.Star) and not any(word.args.values())
     if not (is_star or (isinstance(word, exp.Var) and word.name.upper() == "ALL")) or outputs is None:
         return

@@ -18,7 +18,16 @@ from sqlglot import exp
 from ducklake_lab.model.quoting import quote_identifier
 from ducklake_lab.sql.bind.printing import duckdb_sql
 from ducklake_lab.sql.kinds import kind_of
-from ducklake_lab.sql.refresh.blocks import Block, NotProven, bare, block_of, is_exact, names_of, tables_in
+from ducklake_lab.sql.refresh.blocks import (
+    Block,
+    NotProven,
+    bare,
+    block_of,
+    check_choice,
+    is_exact,
+    names_of,
+    tables_in,
+)
 
 #: Ends of the names of a table in its states, and of its changed rows, until the text of a query is made.
 OLD, NEW, DELTA = "__old", "__new", "__delta"
@@ -86,7 +95,7 @@ class _Refresh:
         if not parts:
             raise AssertionError("no source changed")
         shown = ", ".join(f"CAST(c{i} AS {self._types[place]}) AS k{i}" for i, place in enumerate(places))
-        union = " UNION ALL ".join(self._text(part) for part in parts)
+        union = " UNION ALL ".join(self._text(_operand(part)) for part in parts)
         names = ", ".join(f"c{i}" for i in range(len(places)))
         affected = f"SELECT DISTINCT {shown} FROM ({union}) AS changes({names})"
 
@@ -155,6 +164,7 @@ class _Refresh:
         keys = self._branches(query, block.keys) if block.keys else None
         if keys == []:
             return []
+        check_choice(query, wanted)
         images: list[exp.Expr] = []
         for version in (OLD, NEW):
             image = self._version(query, version)
@@ -357,7 +367,16 @@ def _with_nulls(node: exp.Expr, nulls: frozenset[str]) -> exp.Expr:
 
 
 def _union(queries: Sequence[exp.Expr]) -> exp.Expr:
-    return reduce(lambda left, right: exp.Union(this=left, expression=right, distinct=False), queries)
+    return reduce(
+        lambda left, right: exp.Union(this=left, expression=right, distinct=False),
+        [_operand(query) for query in queries],
+    )
+
+
+def _operand(query: exp.Expr) -> exp.Expr:
+    """Returns a query as one side of UNION ALL: in parentheses, if it has clauses that would follow the whole."""
+    is_plain = isinstance(query, exp.Select) and not any(map(query.args.get, ("with_", "order", "limit", "offset")))
+    return query if is_plain else exp.Subquery(this=query)
 
 
 def _and(conditions: Sequence[exp.Expr]) -> exp.Expr:

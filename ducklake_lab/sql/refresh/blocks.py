@@ -248,6 +248,21 @@ def block_of(select: exp.Select) -> Block:
     return Block(tuple(dict.fromkeys(keys)), by_row=False)
 
 
+def check_choice(select: exp.Select, wanted: Sequence[exp.Expr]) -> None:
+    """Refuses values that rows with equal sort keys may differ in, where DISTINCT ON takes one of these rows.
+
+    Raises:
+        NotProven: there is such a value.
+    """
+    distinct = select.args.get("distinct")
+    if distinct is None or distinct.args.get("on") is None:
+        return
+    fixed = [*distinct.args["on"].expressions, *(item.this for item in select.args["order"].expressions)]
+    for value in wanted:
+        if value not in fixed and any(part not in fixed for part in value.find_all(exp.Column, exp.Anonymous)):
+            raise NotProven("DISTINCT ON whose ORDER BY leaves the choice among rows open")
+
+
 def _partition(window: exp.Window) -> list[exp.Expr]:
     named = _named(window)
     return [*(window.args.get("partition_by") or []), *((named.args.get("partition_by") or []) if named else [])]

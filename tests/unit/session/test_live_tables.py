@@ -81,6 +81,10 @@ def test_where_no_row_of_the_result_changes_the_definition_alone_moves_on(sessio
         ("SELECT k, now() AS at FROM t", "its query gives other rows each time"),
         ("SELECT k, random() AS r FROM t", "its query gives other rows each time"),
         ("SELECT k FROM t ORDER BY k LIMIT 3", "LIMIT over the whole result"),
+        ("SELECT k FROM (SELECT k FROM t ORDER BY k LIMIT 3) AS b", "LIMIT over the whole result"),
+        ("SELECT k FROM (SELECT k FROM t ORDER BY k OFFSET 3) AS b", "LIMIT over the whole result"),
+        ("(SELECT k FROM t ORDER BY k LIMIT 3) UNION ALL SELECT g FROM t", "LIMIT over the whole result"),
+        ("SELECT k FROM (SELECT DISTINCT ON (g) g, k FROM t ORDER BY g, v % 2)", "leaves the choice among rows open"),
         ("SELECT g, first(k) AS k FROM t GROUP BY g", "first without ORDER BY, which"),
         ("SELECT g, list(k) AS ks FROM t GROUP BY g", "list without ORDER BY"),
         ("SELECT g, arg_max(k, v) AS k FROM t GROUP BY g", "arg_max, which chooses"),
@@ -105,7 +109,7 @@ def test_what_is_not_proven_is_recomputed_and_said_before(query: str, reason: st
     assert reason in explained[0][2]
     done = session.refresh("x")
     assert (done.mode, done.reason) == ("full", explained[0][2])
-    if "random" not in query and "now" not in query:
+    if not any(word in query for word in ("random", "now", "v % 2")):
         assert differing(session, "x", query, done.snapshot) == []
 
 
