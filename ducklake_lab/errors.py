@@ -22,6 +22,7 @@
     │   ├── CommitUnknownError       it is not known whether the commit landed
     │   └── MergeConflictError       both sides of a merge changed the same; knows the conflicts
     │       └── RevertConflictError  later snapshots changed what a revert takes back
+    ├── RefreshError                 some of all live tables could not be refreshed; knows the errors
     ├── SparkError                   Spark could not start, or a job failed
     │   └── JavaNotFoundError        no Java 17 or newer
     ├── SessionBusyError             another thread works with the session
@@ -32,7 +33,7 @@ The text of every error is one line: what is wrong, with which object, what to d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Self
 
@@ -55,6 +56,7 @@ __all__ = [
     "ExpectationWarning",
     "JavaNotFoundError",
     "MergeConflictError",
+    "RefreshError",
     "RevertConflictError",
     "SessionBusyError",
     "SnapshotNotFoundError",
@@ -231,6 +233,22 @@ class RevertConflictError(MergeConflictError):
         conflicts: each has table, row_id, column, base, then, now and reason; 10,000 at most.
         total: the number of all conflicts.
     """
+
+
+class RefreshError(DuckLakeError):
+    """Some of all live tables could not be refreshed; the others are.
+
+    Attributes:
+        failed: the error of each of them, by its name.
+        done: the outcomes of the others, in order; see `session.refresh_all`.
+    """
+
+    def __init__(
+        self, message: str, failed: Mapping[str, DuckLakeError] | None = None, done: Sequence[Any] = ()
+    ) -> None:
+        super().__init__(message)
+        self.failed = dict(failed or {})
+        self.done = tuple(done)
 
 
 class SparkError(DuckLakeError):

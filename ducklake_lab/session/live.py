@@ -33,7 +33,14 @@ class Live:
         return done
 
     def refresh_all(self) -> list[Refreshed]:
-        """Refreshes all live tables of the current lake, each after those that it reads, in a commit for each."""
+        """Refreshes all live tables of the current lake, each after those that it reads, in a commit for each.
+
+        One that reads a live table whose refresh failed is refreshed from the rows that this one has.
+
+        Raises:
+            RefreshError: some could not be refreshed; the others are.
+            TransactionError: a transaction is open.
+        """
         with self._lakes.statement():
             return self._statements.live.refresh(None)
 

@@ -247,6 +247,30 @@ def test_live_tables_over_live_tables_are_refreshed_in_order(session: dl.Session
     assert [(row[0], row[3], row[4]) for row in listed] == [("main.b", 0, "main.t"), ("main.a_last", 0, "main.b")]
 
 
+def test_one_that_fails_leaves_none_of_the_others_behind(session: dl.Session) -> None:
+    session.sql(
+        "CREATE TABLE t AS SELECT 1 AS k; CREATE TABLE gone AS SELECT 1 AS k; CREATE TABLE lost AS SELECT 1 AS k"
+    )
+    session.sql("CREATE LIVE TABLE a AS SELECT k FROM gone; CREATE LIVE TABLE b AS SELECT k FROM t")
+    session.sql("CREATE LIVE TABLE c AS SELECT a.k, t.k AS l FROM a, t; CREATE LIVE TABLE d AS SELECT k FROM lost")
+    session.sql("DROP TABLE gone; ALTER TABLE lost RENAME COLUMN k TO l; INSERT INTO t VALUES (2)")
+    with pytest.raises(
+        dl.RefreshError, match=r"^2 of 4 live tables .*; the other 2 are\. main\.a: .* main\.d: "
+    ) as raised:
+        session.refresh_all()
+    assert list(raised.value.failed) == ["main.a", "main.d"]
+    assert [(done.table, done.mode) for done in raised.value.done] == [
+        ("main.b", "incremental"),
+        ("main.c", "incremental"),
+    ]
+    assert session.sql("FROM b ORDER BY k").fetchall() == [(1,), (2,)]
+    assert session.sql("FROM c ORDER BY l").fetchall() == [(1, 1), (1, 2)]
+    with pytest.raises(dl.RefreshError, match=r"main\.a: .* main\.d: "):
+        session.sql("REFRESH ALL")
+    session.sql("DROP LIVE TABLE a; DROP LIVE TABLE c; DROP LIVE TABLE d")
+    assert [done.mode for done in session.refresh_all()] == ["nothing"]
+
+
 def test_names_are_looked_up_where_it_was_made(session: dl.Session, lake_uri: Callable[..., str]) -> None:
     session.sql('CREATE SCHEMA "s 1"; USE "s 1"; CREATE TABLE "t "" x" AS SELECT 1 AS "a ""b", 2 AS "A; --"')
     session.sql(

@@ -10,7 +10,7 @@ from ducklake_lab.catalog import attachments
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.duckdb import canonical
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.errors import EntryExistsError, TransactionError, UsageError
+from ducklake_lab.errors import DuckLakeError, EntryExistsError, RefreshError, TransactionError, UsageError
 from ducklake_lab.live.definition import Definition
 from ducklake_lab.model.entries import Table
 from ducklake_lab.model.state import CatalogState
@@ -135,14 +135,33 @@ class LiveTables:
     # REFRESH
 
     def refresh(self, name: op.TableName | None) -> list[Refreshed]:
-        """Refreshes a live table, or all of the current lake, sources before those that read them; a commit for each."""
+        """Refreshes a live table, or all of the current lake, sources before those that read them; a commit for each.
+
+        Raises:
+            RefreshError: some of all live tables could not be refreshed; the others are.
+        """
         self._check_alone("REFRESH")
         if name is not None:
             entry = self._sources.names.entry(name)
             entry.table()
             return [self._refreshed(entry)]
         lake = self._lakes.get()
-        return [self._refreshed(NamedEntry(lake, state, *names)) for state, names in self._all(lake)]
+        done: list[Refreshed] = []
+        failed: dict[str, DuckLakeError] = {}
+        for state, names in self._all(lake):
+            try:
+                done.append(self._refreshed(NamedEntry(lake, state, *names)))
+            except DuckLakeError as error:
+                failed[".".join(names)] = error
+        if failed:
+            others = f"; the other {len(done)} are" if done else ""
+            reasons = " ".join(f"{name}: {str(error).rstrip()}" for name, error in failed.items())
+            raise RefreshError(
+                f"{len(failed)} of {len(failed) + len(done)} live tables could not be refreshed{others}. {reasons}",
+                failed,
+                done,
+            )
+        return done
 
     def _all(self, lake: Lake) -> Iterator[tuple[CatalogState, tuple[str, str]]]:
         """Yields the schema and name of each live table of a lake, after those that it reads."""
