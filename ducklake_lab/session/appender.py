@@ -43,7 +43,7 @@ class Appender:
 
     Attributes:
         held: the number of rows that wait for a flush.
-        appended: the number of flushed rows.
+        appended: the number of flushed rows; those that expectations left out are not counted.
         snapshot: the newest snapshot that a flush made; None before the first.
     """
 
@@ -122,19 +122,20 @@ class Appender:
         if not self.held:
             return None
         with self._lakes.statement(), self._lakes.reads.noting("change"):
-            transaction = on_what_is_known(self._transactions, self._write) or self._write()
-        self.appended += self.held
+            transaction, table_id = on_what_is_known(self._transactions, self._write) or self._write()
+        self.appended += self.held - transaction.left_out.get(table_id, 0)
         self.drop()
         self.snapshot = transaction.snapshot or self.snapshot
         return transaction.snapshot
 
-    def _write(self) -> Transaction:
+    def _write(self) -> tuple[Transaction, int]:
+        """Writes the held rows; returns the transaction and the id of the table."""
         with self._transactions.writing(self._lakes.parse(self._name).lake) as transaction:
             table = self._lakes.parse(self._name).table()
             columns = with_defaults(self._sources.names, table)
             transaction.is_one_statement = not self._lakes.in_transaction
             self._dml.append(table, InMemory(self._rows(columns)))
-        return transaction
+        return transaction, table.table_id
 
     def drop(self) -> None:
         """Drops the held rows."""

@@ -12,6 +12,7 @@ from ducklake_lab.errors import UsageError, did_you_mean
 from ducklake_lab.session.names.attached_lakes import Lakes, NamedEntry
 from ducklake_lab.session.rows.handed_in import check_folded, rows_of
 from ducklake_lab.session.rows.result import Result
+from ducklake_lab.session.statements.row_statements import counted
 from ducklake_lab.session.statements.runner import Statements
 from ducklake_lab.sql import operations as op
 
@@ -60,6 +61,13 @@ def _write(
         return statements.create(name, given, replace=mode == "create_or_replace")
     if mode == "append":
         return statements.append(name, given)
-    with nullcontext() if lakes.in_transaction else transaction():
+    if lakes.in_transaction:
         statements.run(op.Truncate(name))
         return statements.append(name, given)
+    with transaction():
+        statements.run(op.Truncate(name))
+        written = statements.append(name, given)
+        own = lakes.transaction
+    assert own is not None
+    (count,) = written.carried().column(0).to_pylist()
+    return counted(count, own, entry)  # expectations leave rows out at the commit

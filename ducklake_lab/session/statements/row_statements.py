@@ -87,7 +87,7 @@ class RowStatements:
                 plan = self._plan_insert(statement, table)
                 transaction.is_one_statement = not self._lakes.in_transaction
                 count = self._dml.append(table, self._sources.run(plan, purpose="change").rows())
-        return _counted(count, transaction, entry)
+        return counted(count, transaction, entry)
 
     def append(self, name: op.TableName, rows: Rows) -> Result:
         names = self._sources.names
@@ -103,7 +103,7 @@ class RowStatements:
                 fitted = near.fit(columns, names.settings())
             transaction.is_one_statement = not self._lakes.in_transaction
             count = self._dml.append(table, fitted)
-        return _counted(count, transaction, entry)
+        return counted(count, transaction, entry)
 
     def _with_defaults_by_row(self, name: op.TableName, rows: Rows, table: Table) -> Rows:
         view = self._sources.names.register(rows)
@@ -142,13 +142,13 @@ class RowStatements:
             count = self._dml.update(
                 table, plan_update(statement, with_defaults(self._sources.names, table), self._sources.names)
             )
-        return _counted(count, transaction, entry)
+        return counted(count, transaction, entry)
 
     def delete(self, statement: op.Delete) -> Result:
         with self._changing(statement.table) as (transaction, entry):
             table = entry.table()
             count = self._dml.delete(table, plan_delete(statement, self._sources.names))
-        return _counted(count, transaction, entry)
+        return counted(count, transaction, entry)
 
     def merge(self, statement: op.Merge) -> Result:
         with self._changing(statement.table) as (transaction, entry):
@@ -156,7 +156,7 @@ class RowStatements:
             transaction.is_one_statement = not self._lakes.in_transaction
             with self._planned_merge(statement, table) as plan:
                 count = merge(self._dml, table, plan)
-        return _counted(count, transaction, entry)
+        return counted(count, transaction, entry)
 
     @contextmanager
     def _planned_merge(self, statement: op.Merge, table: Table) -> Iterator[QueryPlan]:
@@ -181,7 +181,7 @@ class RowStatements:
     def truncate(self, statement: op.Truncate) -> Result:
         with self._changing(statement.table) as (transaction, entry):
             count = self._dml.truncate(entry, entry.table())
-        return _counted(count, transaction, entry)
+        return counted(count, transaction, entry)
 
     def create_table(self, statement: op.CreateTable) -> Result:
         entry = self._sources.names.entry(statement.name)
@@ -230,7 +230,7 @@ def _parsed(statement: op.InsertLiterals) -> op.Insert:
     return operation
 
 
-def _counted(count: int, transaction: Transaction, entry: NamedEntry) -> Result:
+def counted(count: int, transaction: Transaction, entry: NamedEntry) -> Result:
     """Returns the result of a statement; rows that expectations left out of its commit are not counted."""
     has_ended = transaction.snapshot is not None or not transaction.has_changes
     if transaction.left_out and has_ended:

@@ -232,6 +232,36 @@ def test_every_door(session: dl.Session, tmp_path: Path):
         assert _rows(session) == [(7, 7)], number
 
 
+@pytest.mark.parametrize("action", ["drop", "quarantine"])
+def test_every_door_counts_the_rows_that_stay(session: dl.Session, tmp_path: Path, action: str):
+    session.sql(f"ALTER TABLE t EXPECT positive CHECK (v > 0) ON VIOLATION {action}")
+    rows = pa.table(
+        {"id": pa.array([1, 2, 3], pa.int32()), "v": pa.array([1, -1, 2], pa.int32()), "s": ["x", "y", "z"]}
+    )
+    (tmp_path / "rows.csv").write_text("id,v,s\n1,1,x\n2,-1,y\n3,2,z\n")
+    doors: list[Callable[[], dl.Result]] = [
+        lambda: session.write(rows, "t"),
+        lambda: session.write(rows, "t", mode="overwrite"),
+        lambda: session.write(rows.to_pandas(), "t", mode="overwrite"),
+        lambda: session.sql("INSERT INTO t SELECT * FROM rows", rows=rows),
+        lambda: session.sql("MERGE INTO t USING rows ON false WHEN NOT MATCHED THEN INSERT *", rows=rows),
+        lambda: session.sql(f"COPY t FROM '{tmp_path}/rows.csv'"),
+    ]
+    for number, door in enumerate(doors):
+        session.sql("TRUNCATE t")
+        with pytest.warns(dl.ExpectationWarning):
+            done = door()
+        assert done.fetchall() == [(2,)] == session.sql("SELECT count(*) FROM t").fetchall(), number
+        assert len(done.info.remarks) == 1, number
+        assert done.info.snapshots == [("lake", _snapshot(session))] and not done.info.uncommitted, number
+    appender = session.appender("t")
+    appender.append((1, 1, "x"))
+    appender.append((2, -1, "y"))
+    with pytest.warns(dl.ExpectationWarning):
+        appender.close()
+    assert appender.appended == 1
+
+
 def test_previews_show_what_is_violated(session: dl.Session):
     session.sql(
         "ALTER TABLE t EXPECT positive CHECK (v > 0); ALTER TABLE t EXPECT small CHECK (v < 9) ON VIOLATION drop"
