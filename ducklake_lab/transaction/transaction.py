@@ -100,6 +100,11 @@ class Transaction(EntryChanges):
     def has_changes(self) -> bool:
         return self.state is not self.base or bool(self.new_tags) or any(self.data.values())
 
+    @property
+    def is_empty_by_expectations(self) -> bool:
+        """Returns whether it made no snapshot, and expectations left rows out."""
+        return self.snapshot is None and bool(self.left_out)
+
     def staged(self, table: Table) -> StagedData:
         return self.data.setdefault(table.table_id, StagedData())
 

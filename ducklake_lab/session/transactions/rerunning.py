@@ -71,7 +71,8 @@ def until_committed(
 def on_what_is_known(transactions: Transactions, run: Callable[[], _Done]) -> _Done | None:
     """Commits on cached entries without asking the catalog; returns None if the statement must run on fresh ones.
 
-    An error before the commit may come from stale entries, so the catalog decides. An error after the commit stays.
+    An error before the commit may come from stale entries, so the catalog decides, and so does it where expectations left out all
+    rows. An error after the commit stays.
 
     Args:
         run: a statement that reads no rows of lakes.
@@ -82,7 +83,10 @@ def on_what_is_known(transactions: Transactions, run: Callable[[], _Done]) -> _D
         if not is_assumed:
             return None
         try:
-            return run()
+            done = run()
+            # a commit fails on stale entries; without one, expectations that are gone may have left all rows out
+            is_unsure = transactions.last is not None and transactions.last.is_empty_by_expectations
+            return None if is_unsure else done
         except CommitUnknownError:
             raise
         except DuckLakeError:

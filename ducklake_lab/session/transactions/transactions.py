@@ -305,7 +305,8 @@ class Transactions:
         finally:
             self._reads.transaction = self._reads.noted = None
             self._reads.pins.clear()
-        _warn(transaction)
+        if not (self._known and transaction.is_empty_by_expectations):  # else it runs again
+            _warn(transaction)
 
 
 def _staying(snapshots: list[int]) -> str:

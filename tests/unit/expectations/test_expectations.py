@@ -346,6 +346,36 @@ def test_a_commit_without_rows_left_makes_no_snapshot(session: dl.Session):
     assert _snapshot(session) == before and _rows(session) == []
 
 
+@pytest.mark.parametrize("action", ["drop", "quarantine"])
+@pytest.mark.parametrize(
+    "change", ["CREATE OR REPLACE TABLE t (id INTEGER, v INTEGER)", "ALTER TABLE t DROP EXPECTATION p"]
+)
+def test_expectations_that_are_gone_leave_no_rows_out(
+    lake_uri: Callable[..., str], tmp_path: Path, change: str, action: str
+):
+    uri = lake_uri()
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        session.sql("CREATE TABLE t (id INTEGER, v INTEGER)")
+        session.sql(f"ALTER TABLE t EXPECT p CHECK (v > 0) ON VIOLATION {action}; INSERT INTO t VALUES (1, 1)")
+        session.sql(change)
+        kept = len(_rows(session))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", dl.ExpectationWarning)
+            assert session.sql("INSERT INTO t VALUES (2, -1)").fetchall() == [(1,)]
+            with session.appender("t") as appender:
+                appender.append((3, -1))
+        assert appender.appended == 1
+        assert len(_rows(session)) == kept + 2
+
+
+def test_rows_that_are_all_left_out_are_warned_of_once(session: dl.Session):
+    session.sql("ALTER TABLE t EXPECT p CHECK (v > 0) ON VIOLATION drop; INSERT INTO t VALUES (1, 1, 'a')")
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", dl.ExpectationWarning)
+        done = session.sql("INSERT INTO t VALUES (2, -1, 'b')")
+    assert done.fetchall() == [(0,)] and len(done.info.remarks) == len(found) == 1
+
+
 def test_a_lake_without_expectations_is_not_checked(session: dl.Session):
     def never(_: object) -> None:
         pytest.fail("checked")
