@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
 from ducklake_lab.cli.arguments import DIFFERENT, DONE, SNAPSHOT, Commands, add_data_path, add_output
 from ducklake_lab.cli.lakes import at, attach
@@ -57,5 +58,8 @@ def _lineage(given: argparse.Namespace) -> int:
 
     with Session(engine="duckdb") as session:
         attach(session, given)
-        write_rows(session.lineage(given.name), given)
+        traced = session.lineage(given.name)
+        write_rows(traced, given)
+        for remark in traced.info.remarks:
+            print(f"ducklake-lab: {remark}", file=sys.stderr)
     return DONE

@@ -55,9 +55,14 @@ class Step:
 
 @dataclass(slots=True)
 class Graph:
-    """Edges without duplicates: the last snapshot of an edge stays."""
+    """Edges without duplicates: the last snapshot of an edge stays.
+
+    Attributes:
+        untraced: views and live tables whose queries cannot be read here, so that their edges are missing.
+    """
 
     _edges: dict[tuple[Node, Node, Kind, str], Edge] = field(default_factory=dict)
+    untraced: list[Node] = field(default_factory=list)
 
     def add(self, edges: Iterable[Edge]) -> None:
         """Adds edges; later ones replace equal earlier ones."""

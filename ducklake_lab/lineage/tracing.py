@@ -136,27 +136,38 @@ class StateResolver(Resolver):
         return name.schema
 
 
-def edges_of_views(state: CatalogState, alias: str) -> Iterator[Edge]:
-    """Yields the edges of all views of a state."""
+def edges_of_views(state: CatalogState, alias: str, untraced: list[Node]) -> Iterator[Edge]:
+    """Yields the edges of all views of a state.
+
+    Args:
+        untraced: gets the views whose queries cannot be read.
+    """
     resolver = StateResolver(state, alias)
     for view in state.views.values():
         lineage = resolver.of_view(view)
-        if lineage is not None:
+        if lineage is None:
+            untraced.append(Node(view.view_id))
+        else:
             targets = [Node(view.view_id, flow.name) for flow in lineage.flows]
             yield from _edges(lineage, targets, Node(view.view_id), "CREATE VIEW", None)
 
 
-def edges_of_live(state: CatalogState, alias: str, definitions: Mapping[int, tuple[str, str]]) -> Iterator[Edge]:
+def edges_of_live(
+    state: CatalogState, alias: str, definitions: Mapping[int, tuple[str, str]], untraced: list[Node]
+) -> Iterator[Edge]:
     """Yields the edges of all live tables of a state.
 
     Args:
         definitions: the query of each, and the schema of its names, by table id.
+        untraced: gets those whose queries cannot be read, or have other columns now.
     """
     resolver = StateResolver(state, alias)
     for table_id, (sql, schema) in definitions.items():
         table = state.tables[table_id]
         lineage = resolver.of_query(table.name, sql, schema, [column.name for column in table.columns])
-        if lineage is not None and len(lineage.flows) == len(table.columns):
+        if lineage is None or len(lineage.flows) != len(table.columns):
+            untraced.append(Node(table_id))
+        else:
             targets = [Node(table_id, column.column_id) for column in table.columns]
             yield from _edges(lineage, targets, Node(table_id), "CREATE LIVE TABLE", None)
 

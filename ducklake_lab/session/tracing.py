@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 
 import pyarrow as pa
 
@@ -21,7 +20,7 @@ from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.names.attached_lakes import Lakes, split_name
 from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.names.read_states import At
-from ducklake_lab.session.rows.result import Result
+from ducklake_lab.session.rows.result import Result, RunInfo
 from ducklake_lab.sql.operations import TableName
 
 _SCHEMA = pa.schema(
@@ -51,7 +50,8 @@ class Tracing:
         Views and live tables are traced as they are, statements as commits noted them. Columns: direction (upstream or downstream), depth,
         source, source_column, target, target_column, kind (`value`, `condition` for columns that decide which rows come, `rows`
         for tables of which no column is named), via (the statement) and snapshot (the last one; NULL for views and live tables). Statements
-        that commits did not note are missing.
+        that commits did not note are missing. Remarks of its `info` name views and live tables whose queries cannot be read,
+        for example after a column was renamed: what these depend on is missing as well.
 
         Args:
             name: `table`, `table.column`, with the schema before it on request; all dependencies of the lake if left out.
@@ -71,7 +71,11 @@ class Tracing:
             names.learn(state)
             steps: Iterable[Step | Edge] = graph.around(chosen) if chosen is not None else graph
             rows = [names.row(step) for step in steps]
-        return Result(InMemory(pa.Table.from_pylist(rows, schema=_SCHEMA)))
+            untraced = names.of(graph.untraced)
+            info = RunInfo(
+                remarks=[f"not traced, as their queries cannot be read: {', '.join(untraced)}"] if untraced else []
+            )
+        return Result(InMemory(pa.Table.from_pylist(rows, schema=_SCHEMA)), info=info)
 
 
 def traced(lake: Lake, state: CatalogState, learn: Callable[[CatalogState], None]) -> Graph:
@@ -95,20 +99,27 @@ def traced(lake: Lake, state: CatalogState, learn: Callable[[CatalogState], None
             learn(before)
             learn(after)
         graph.add(edges)
-    graph.add(edges_of_views(state, lake.alias))
-    graph.add(edges_of_live(state, lake.alias, _definitions(lake, state)))
+    graph.add(edges_of_views(state, lake.alias, graph.untraced))
+    graph.add(edges_of_live(state, lake.alias, _definitions(lake, state, graph.untraced), graph.untraced))
     return graph
 
 
-def _definitions(lake: Lake, state: CatalogState) -> dict[int, tuple[str, str]]:
-    """Returns the query of each live table, and the schema of its names, by table id; damaged ones are missing."""
+def _definitions(lake: Lake, state: CatalogState, untraced: list[Node]) -> dict[int, tuple[str, str]]:
+    """Returns the query of each live table, and the schema of its names, by table id.
+
+    Args:
+        untraced: gets those whose definitions are damaged.
+    """
     with lake.connect() as connection:
         tags = table_tags(connection, state.snapshot.snapshot_id, LIVE)
     definitions: dict[int, tuple[str, str]] = {}
     for (table_id, key), text in tags.items():
         if key == LIVE and table_id in state.tables:
-            with suppress(CatalogError):
+            try:
                 definition = read_definition(text, state.tables[table_id].name)
+            except CatalogError:
+                untraced.append(Node(table_id))
+            else:
                 definitions[table_id] = definition.sql, definition.schema
     return definitions
 
@@ -184,6 +195,10 @@ class _Names:
     def learn(self, state: CatalogState) -> None:
         if not self._states or self._states[-1].snapshot.schema_version != state.snapshot.schema_version:
             self._states.append(state)
+
+    def of(self, nodes: Iterable[Node]) -> list[str]:
+        """Returns the names of entries, in order."""
+        return sorted(self._shown(node)[0] for node in nodes)
 
     def row(self, step: Step | Edge) -> dict[str, object]:
         edge = step.edge if isinstance(step, Step) else step

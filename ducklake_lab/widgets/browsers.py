@@ -44,9 +44,9 @@ class Looking(Protocol):
 def schema(session: Looking, at: At = None) -> SchemaBrowser:
     """Returns a browser for schemas, tables, columns, views and macros."""
 
-    def lineage(name: str) -> Sequence[dict[str, object]]:
-        edges: Sequence[dict[str, object]] = session.lineage(name, at=at).arrow().to_pylist()
-        return edges
+    def lineage(name: str) -> tuple[Sequence[dict[str, object]], Sequence[str]]:
+        traced = session.lineage(name, at=at)
+        return traced.arrow().to_pylist(), traced.info.remarks
 
     return SchemaBrowser(of_catalog(session.current_lake.alias, *session.catalog(at)), lineage)
 

@@ -86,16 +86,18 @@ class _Edge:
     row: Row
 
 
-def drawn(name: str, columns: Sequence[str], rows: Sequence[Row]) -> str:
+def drawn(name: str, columns: Sequence[str], rows: Sequence[Row], remarks: Sequence[str] = ()) -> str:
     """Returns the picture of what a table or view comes from and what depends on it, with a table of the same.
 
     Args:
         name: the chosen one, as `rows` name it.
         columns: all its columns.
+        remarks: what the rows lack, in texts.
     """
+    said = "".join(f'<p class="dlk-soft">{escape(clip(remark, _LONG))}</p>' for remark in remarks)
     if not rows:
         return (
-            '<div class="dlk-ln"><p>No view, live table or noted statement moves its rows, and it moves none of theirs. '
+            f'<div class="dlk-ln">{said}<p>No view, live table or noted statement moves its rows, and it moves none of theirs. '
             "Statements of other clients, and DataFrames, are not known.</p></div>"
         )
     boxes, edges, more = _boxes(name, columns, rows)
@@ -110,7 +112,7 @@ def drawn(name: str, columns: Sequence[str], rows: Sequence[Row]) -> str:
     left = f"<p>{counted(more, 'more dependency', 'more dependencies')}: too many to draw.</p>" if more else ""
     return (
         f'<div class="dlk-ln">{scroll(svg, f"Lineage of {clip(name, _LONG)}")}'
-        f'<p class="dlk-ln-key dlk-soft">{"".join(map(_key, kinds))}</p>{left}{_listed(rows)}</div>'
+        f'<p class="dlk-ln-key dlk-soft">{"".join(map(_key, kinds))}</p>{left}{said}{_listed(rows)}</div>'
     )
 
 

@@ -30,7 +30,7 @@ class SchemaBrowser(Mounted):
         picture: the lineage of the entry that it was asked of last, as HTML; "" for none.
 
     Args:
-        lineage: returns the rows of `session.lineage` for a name in SQL; without it there is no lineage.
+        lineage: returns the rows and remarks of `session.lineage` for a name in SQL; without it there is no lineage.
     """
 
     _esm = script("schema")
@@ -47,7 +47,9 @@ class SchemaBrowser(Mounted):
     picture = traitlets.Unicode("").tag(sync=True)
 
     def __init__(
-        self, tree: SchemaTree, lineage: Callable[[str], Sequence[Mapping[str, object]]] | None = None
+        self,
+        tree: SchemaTree,
+        lineage: Callable[[str], tuple[Sequence[Mapping[str, object]], Sequence[str]]] | None = None,
     ) -> None:
         self.tree = tree
         self._lineage = lineage
@@ -162,12 +164,12 @@ class SchemaBrowser(Mounted):
         schema, name, entry = self._places[int(content["index"])]
         if self._lineage is None or hasattr(entry, "implementations"):
             raise UsageError(f"{name} has no lineage here; choose a table or a view.")
-        rows = self._lineage(quoted_path(self.tree.lake, schema, name))
+        rows, remarks = self._lineage(quoted_path(self.tree.lake, schema, name))
         columns = [column.name for column in entry.table.columns] if isinstance(entry, TableNode) else []
         title = f"{path_title(schema)}.{name}"
         self.selected = [schema, name]
         self.picture = view(
-            f"<h4>Lineage of {escape(clip(title, _NAME))}</h4>{lineage_view.drawn(title, columns, rows)}",
+            f"<h4>Lineage of {escape(clip(title, _NAME))}</h4>{lineage_view.drawn(title, columns, rows, remarks)}",
             style=lineage_view.STYLE,
             label=f"Lineage of {clip(title, _NAME)}",
         )

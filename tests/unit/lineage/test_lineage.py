@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.cli import main
+from ducklake_lab.widgets import browsers
 
 
 @pytest.fixture
@@ -142,3 +144,29 @@ def test_live_tables_are_traced_as_they_are(lake_uri: Callable[..., str], tmp_pa
             ("main.o", "amount", "main.v", "amount"),
             ("main.v", "amount", "main.renamed", "a"),
         ]
+
+
+def test_entries_whose_queries_cannot_be_read_are_named(lake_uri: Callable[..., str], tmp_path: Path):
+    with dl.connect(lake_uri(), alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        session.sql("CREATE TABLE o (i INTEGER, amount DOUBLE); CREATE VIEW good AS SELECT i FROM o")
+        session.sql("CREATE VIEW v AS SELECT amount AS a FROM o; CREATE VIEW over_v AS SELECT a FROM v")
+        session.sql("CREATE LIVE TABLE daily AS SELECT i, sum(amount) AS a FROM o GROUP BY i")
+        assert session.lineage("o").info.remarks == []
+        session.sql("ALTER TABLE o RENAME COLUMN amount TO price")
+        remark = "not traced, as their queries cannot be read: main.daily, main.over_v, main.v"
+        for name in ("o.price", "good", None):
+            assert session.lineage(name).info.remarks == [remark], name
+        assert remark in session.lineage("o.price")._repr_html_()
+        browser = browsers.schema(session)
+        browser.answer_lineage({"index": next(n for n, place in enumerate(browser._places) if place[1] == "o")})
+        assert remark in browser.picture
+        session.sql("DROP LIVE TABLE daily; DROP VIEW v; DROP VIEW over_v")
+        assert session.lineage("o.price").info.remarks == []
+
+
+def test_the_command_names_them_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    lake = f"{tmp_path}/lake.ducklake"
+    with dl.connect(f"ducklake:{lake}", engine="duckdb") as session:
+        session.sql("CREATE TABLE o (i INTEGER); CREATE VIEW v AS SELECT i FROM o; ALTER TABLE o RENAME COLUMN i TO k")
+    assert main(["lineage", lake, "o.k"]) == 0
+    assert capsys.readouterr().err == "ducklake-lab: not traced, as their queries cannot be read: main.v\n"
