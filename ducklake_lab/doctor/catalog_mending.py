@@ -145,7 +145,11 @@ def end_version(context: Context, row: Row) -> Plan:
     table, versions = _versions(context, row)
     first = only([one for one in versions if one["begin_snapshot"] == row["first_one"]], f"{row['kind']} {row['id']}")
     only([one for one in versions if one["begin_snapshot"] == row["other"]], f"{row['kind']} {row['id']}")
-    begins = [number(one["begin_snapshot"]) for one in versions]
+    begins = [
+        number(one["begin_snapshot"])
+        for one in versions
+        if one["end_snapshot"] is None or number(one["begin_snapshot"]) < number(one["end_snapshot"])
+    ]
     following = min(begin for begin in begins if begin > number(row["first_one"]))
     return Plan([update(table, first, end_snapshot=following)], table_of_hit(row))
 

@@ -232,9 +232,12 @@ def overlap(a: str, b: str) -> str:
 NEWEST = "(SELECT max(snapshot_id) FROM ducklake_snapshot)"
 
 
-def dead_condition(begin: str, end: str) -> str:
-    """SQL that says whether no snapshot sees an inlined row that has ended."""
+def dead_condition(row_id: str, begin: str, end: str) -> str:
+    """SQL that says whether no snapshot sees an inlined row that has ended.
+
+    A row without an id or a begin, or that ends before it begins, is damaged: it may be the only copy.
+    """
     return (
-        f"{end} IS NOT NULL AND {end} <= {NEWEST} AND NOT EXISTS (SELECT 1 FROM ducklake_snapshot AS n "
-        f"WHERE n.snapshot_id >= {begin} AND n.snapshot_id < {end})"
+        f"{row_id} IS NOT NULL AND {begin} <= {end} AND {end} <= {NEWEST} AND NOT EXISTS "
+        f"(SELECT 1 FROM ducklake_snapshot AS n WHERE n.snapshot_id >= {begin} AND n.snapshot_id < {end})"
     )

@@ -101,6 +101,9 @@ def merge_delete_files(context: Context, row: Row) -> Plan:
     data_file = only(read(context, "ducklake_data_file", data_file_id=file_id), f"data file {file_id}")
     rows = int(str(data_file["record_count"]))
     deletes = _delete_files(context, table_id, file_id)
+    for delete in deletes:
+        if _end(delete.end_snapshot) < delete.begin_snapshot or delete.begin_snapshot > context.newest:
+            raise NoRepairError(f"delete file {delete.delete_file_id} has an interval that is damaged itself")
     first: dict[int, int] = {}
     for delete in deletes:
         positions, starts = _read(context, delete, table_id)

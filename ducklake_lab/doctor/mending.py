@@ -37,6 +37,9 @@ def forget_doubled_file(context: Context, row: Row) -> Plan:
         )
     if read(context, "ducklake_delete_file", data_file_id=row["other"]):
         raise NoRepairError(f"deletions name data file {row['other']}")
+    marks = context.delete_tables.get(number(row["table_id"]))
+    if marks is not None and read(context, marks, file_id=row["other"]):
+        raise NoRepairError(f"deletions in the catalog name data file {row['other']}")
     if (one["begin_snapshot"], one["end_snapshot"]) != (other["begin_snapshot"], other["end_snapshot"]):
         raise NoRepairError("the two begin or end with other snapshots")
     plan = Plan(table_id=table_of_hit(row))
@@ -233,7 +236,6 @@ def inlined_end_never(context: Context, row: Row) -> Plan:
 
 def drop_dead_rows(context: Context, row: Row) -> Plan:
     name = str(row["name"])
-    _, begin, end = context.inlined_columns
-    sql = f"DELETE FROM {quote_identifier(name)} WHERE {dead_condition(begin, end)}"
+    sql = f"DELETE FROM {quote_identifier(name)} WHERE {dead_condition(*context.inlined_columns)}"
     statement = Statement(name, sql, f"remove {row['n']} rows that no snapshot sees")
     return Plan(table_id=table_of_hit(row), statements=[statement])

@@ -98,6 +98,36 @@ def test_a_fault_is_found_and_repaired(whole: Lake, fault: Fault, tmp_path: Path
     write_on(folder, whole.reference)
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [fault for fault in FAULTS if not fault.mends],
+    ids=[f"{at}-{fault.check}" for at, fault in enumerate(FAULTS) if not fault.mends],
+)
+def test_repairs_remove_no_row_beside_damage(whole: Lake, fault: Fault, tmp_path: Path) -> None:
+    fault, folder = named(fault, whole), tmp_path / "lake"
+    faults.copy(whole.folder, folder)
+    fault.seed(folder)
+    kept = _rows_kept(folder)
+    with dl.connect(faults.uri(folder), "lake", engine="duckdb") as session:
+        session.repair("all", dry_run=False)
+    assert _rows_kept(folder) == kept
+
+
+def _rows_kept(folder: Path) -> dict[str, list[tuple[object, ...]]]:
+    """Reads the rows that the catalog holds or names: inlined rows, data files and delete files."""
+    with duckdb.connect(f"{folder}/lake.ducklake") as catalog:
+        tables = catalog.execute(
+            "SELECT table_name FROM duckdb_tables() WHERE table_name LIKE 'ducklake_inlined_%_%' "
+            "AND table_name <> 'ducklake_inlined_data_tables'"
+        ).fetchall()
+        rows = {name: catalog.execute(f"FROM {name} ORDER BY ALL").fetchall() for (name,) in tables}
+        for kind in ("data", "delete"):
+            rows[kind] = catalog.execute(
+                f"SELECT {kind}_file_id, path FROM ducklake_{kind}_file ORDER BY ALL"
+            ).fetchall()
+    return rows
+
+
 def write_on(folder: Path, reference: duckdb.DuckDBPyConnection) -> None:
     """Both clients go on writing after a repair."""
     with dl.connect(faults.uri(folder), "lake", engine="duckdb") as session:

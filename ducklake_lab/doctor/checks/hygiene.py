@@ -36,10 +36,10 @@ def _many_deletions(_: Context) -> str:
 
 
 def _dead_rows(context: Context) -> str | None:
-    _, begin, end = context.inlined_columns
+    condition = dead_condition(*context.inlined_columns)
     parts = [
         f"SELECT {table_id:d} AS table_id, '{name}' AS name, count(*) AS n, NULL AS since, NULL AS until "
-        f"FROM {quote_identifier(name)} AS r WHERE {dead_condition(begin, end)} HAVING count(*) > 0"
+        f"FROM {quote_identifier(name)} AS r WHERE {condition} HAVING count(*) > 0"
         for table_id, name in context.readable
     ]
     return " UNION ALL ".join(parts) or None
@@ -63,7 +63,8 @@ def _waiting(_: Context) -> str:
 def _unseen(_: Context) -> str:
     return (
         "SELECT f.table_id AS table_id, count(*) AS files, sum(f.file_size_bytes) AS bytes, NULL AS since, NULL AS until "
-        "FROM ducklake_data_file AS f WHERE f.end_snapshot IS NOT NULL AND NOT EXISTS (SELECT 1 FROM ducklake_snapshot AS n "
+        # a file that ends before it begins is damaged
+        "FROM ducklake_data_file AS f WHERE f.end_snapshot >= f.begin_snapshot AND NOT EXISTS (SELECT 1 FROM ducklake_snapshot AS n "
         "WHERE n.snapshot_id >= f.begin_snapshot AND n.snapshot_id < f.end_snapshot) GROUP BY f.table_id"
     )
 

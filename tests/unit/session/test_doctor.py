@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 import ducklake_lab as dl
 from ducklake_lab.cli import main
+from ducklake_lab.doctor.context import Context
 from ducklake_lab.doctor.registry import CHECKS
 
 pytestmark = pytest.mark.sampled(3)
@@ -67,6 +68,44 @@ def test_bounds_that_are_no_finite_number_are_healthy(session: dl.Session) -> No
 
 
 @pytest.mark.every_catalog
+def test_damaged_inlined_rows_are_not_dead(session: dl.Session) -> None:
+    session.sql("CREATE TABLE u (k INTEGER); INSERT INTO u SELECT i FROM range(6) r(i)")
+    (name,) = [name for of, name in inlined(session) if of == session.state().table("main", "u").table_id]
+    session.sql("DELETE FROM t WHERE i = 90")
+    damage(
+        session,
+        f"UPDATE {name} SET end_snapshot = 0 WHERE k = 0",
+        f"UPDATE {name} SET end_snapshot = begin_snapshot WHERE k = 1",
+        f"UPDATE {name} SET row_id = NULL, end_snapshot = begin_snapshot WHERE k = 2",
+        f"UPDATE {name} SET end_snapshot = 1, begin_snapshot = NULL WHERE k = 3",
+    )
+    assert {"inlined_interval_reversed", "inlined_row_without_id"} <= set(found(session))
+    repaired = [one.finding.check for one in session.repair("all", dry_run=False).repaired if one.note == "repaired"]
+    assert repaired == ["dead_inlined_rows"]
+    with session.current_lake.connect(fresh=True) as connection:
+        left = connection.execute(sa.text(f"SELECT k FROM {name} ORDER BY k")).scalars().all()
+    # a row that ends where it begins was inserted and deleted by one transaction
+    assert left == [0, 2, 3, 4, 5]
+    assert {"inlined_interval_reversed", "inlined_row_without_id"} <= set(found(session))
+
+
+def inlined(session: dl.Session) -> list[tuple[int, str]]:
+    """Lists tables of inlined rows, with the ids of their tables."""
+    with session.current_lake.connect(fresh=True) as connection:
+        return Context(session.current_lake, connection).readable
+
+
+@pytest.mark.every_catalog
+def test_damaged_intervals_are_no_ground_for_repairs(session: dl.Session) -> None:
+    session.sql("CALL lake.set_option('data_inlining_row_limit', 0); CREATE TABLE f (i INTEGER)")
+    session.sql("INSERT INTO f SELECT i FROM range(9) r(i)")
+    table_id = session.state().table("main", "f").table_id
+    damage(session, f"UPDATE ducklake_data_file SET end_snapshot = 1 WHERE table_id = {table_id}")
+    findings = {one.check for one in session.doctor().findings}
+    assert "interval_reversed" in findings and "unseen_files" not in findings
+
+
+@pytest.mark.every_catalog
 def test_repairs_on_every_catalog(session: dl.Session) -> None:
     rows = session.sql("SELECT rowid, * FROM t ORDER BY ALL").fetchall()
     newest = session.current_snapshot().snapshot_id
@@ -111,6 +150,49 @@ def test_rows_that_a_restore_brought_back_are_there_once(local: dl.Session) -> N
     local.sql(f"DELETE FROM back WHERE i IN (5, 60); CALL lake.restore('back', to => {at})")
     assert local.sql("SELECT count(DISTINCT rowid) FROM back").fetchall() == [(100,)]
     assert not [one.finding for one in local.doctor("back", deep=True).findings if one.severity != "info"]
+
+
+def test_damaged_intervals_are_no_ground_for_other_repairs(local: dl.Session) -> None:
+    local.sql("CALL lake.set_option('data_inlining_row_limit', 0); CREATE TABLE d AS SELECT i FROM range(9) r(i)")
+    local.sql("DELETE FROM d WHERE i = 0; DELETE FROM d WHERE i = 1; DELETE FROM d WHERE i IN (2, 3)")
+    rows = local.sql("FROM d").fetchall()
+    file = "table_id = (SELECT table_id FROM ducklake_table WHERE table_name = 'd')"
+    damage(
+        local,
+        # a delete file that applies to no snapshot, and one that applies beside others
+        "INSERT INTO ducklake_delete_file BY NAME SELECT * REPLACE (4999 AS delete_file_id, 0 AS end_snapshot) "
+        f"FROM ducklake_delete_file WHERE {file} AND end_snapshot IS NULL",
+        "INSERT INTO ducklake_delete_file BY NAME SELECT * REPLACE (5000 AS delete_file_id) FROM ducklake_delete_file "
+        f"WHERE {file} AND end_snapshot IS NULL",
+        # a version of the table that no snapshot has, between two that overlap
+        "INSERT INTO ducklake_table BY NAME SELECT * REPLACE (begin_snapshot + 2 AS begin_snapshot) FROM ducklake_table "
+        "WHERE table_name = 'd'",
+        "INSERT INTO ducklake_table BY NAME SELECT * REPLACE (begin_snapshot + 1 AS begin_snapshot, 0 AS end_snapshot) "
+        "FROM ducklake_table WHERE table_name = 'd' ORDER BY begin_snapshot LIMIT 1",
+    )
+    notes = {one.finding.check: one.note for one in local.repair("all", dry_run=False).repaired}
+    assert "interval that is damaged itself" in notes["overlapping_delete_files"]
+    assert notes["versions_overlap"] == "repaired"
+    with local.current_lake.connect(fresh=True) as connection:
+        versions = connection.execute(
+            sa.text("SELECT begin_snapshot, end_snapshot FROM ducklake_table WHERE table_name = 'd' ORDER BY 1")
+        ).all()
+    assert versions[0][1] == versions[2][0] == versions[0][0] + 2
+    damage(local, "DELETE FROM ducklake_delete_file WHERE delete_file_id >= 4999")
+    assert local.sql("FROM d").fetchall() == rows
+
+
+def test_a_doubled_file_with_deletions_of_its_own_stays(local: dl.Session) -> None:
+    local.sql("CREATE TABLE d AS SELECT i FROM range(100) r(i)")
+    file = "table_id = (SELECT table_id FROM ducklake_table WHERE table_name = 'd')"
+    damage(
+        local,
+        f"INSERT INTO ducklake_data_file BY NAME SELECT * REPLACE (5000 AS data_file_id) FROM ducklake_data_file WHERE {file}",
+        "UPDATE ducklake_snapshot SET next_file_id = 5001",
+    )
+    local.sql("DELETE FROM d WHERE i = 5")
+    notes = {one.finding.check: one.note for one in local.repair("all", dry_run=False).repaired}
+    assert notes["file_twice"] == "none: deletions in the catalog name data file 5000"
 
 
 def test_a_table_limits_the_findings(local: dl.Session) -> None:
