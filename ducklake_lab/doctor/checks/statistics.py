@@ -35,8 +35,18 @@ def _above(context: Context, low: str, high: str, kind: str) -> str:
     plain = f"{context.plain(low)} > {context.plain(high)}"
     if kind == "text":
         return plain
-    # texts of times of one length with years of four digits are in order
-    return f"length({low}) = length({high}) AND {low} < 'A' AND {high} < 'A' AND {low} >= '0' AND {high} >= '0' AND {plain}"
+    return f"length({low}) = length({high}) AND {_is_in_order(low)} AND {_is_in_order(high)} AND {plain}"
+
+
+def _is_in_order(text: str) -> str:
+    """SQL that says whether texts of times like this one, of one length, are in the order of the times.
+
+    Years have four digits, none is before Christ, and none has a zone.
+    """
+    return (
+        f"({text} LIKE '____-__-__' OR {text} LIKE '____-__-__ %') AND {text} NOT LIKE '%(%' AND {text} NOT LIKE '%+%' "
+        f"AND {text} >= '0' AND {text} < 'A'"
+    )
 
 
 #: SQL that says whether writers count the NULLs of a column.

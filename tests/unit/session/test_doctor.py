@@ -68,6 +68,29 @@ def test_bounds_that_are_no_finite_number_are_healthy(session: dl.Session) -> No
 
 
 @pytest.mark.every_catalog
+def test_bounds_of_odd_years_are_healthy(session: dl.Session) -> None:
+    session.sql("CALL lake.set_option('data_inlining_row_limit', 0)")
+    session.sql("CREATE TABLE y (d DATE, t TIMESTAMP, s TIMESTAMP_S, m TIMESTAMP_MS)")
+    days = "'0044-03-15 (BC)'", "'0100-03-15 (BC)'", "'99999-03-15'", "'2024-01-01'", "'infinity'", "'-infinity'"
+    for one, other in zip(days, (*days[1:], days[0]), strict=True):
+        session.sql(f"INSERT INTO y(d, t) SELECT d::DATE, d::DATE FROM (VALUES ({one}), ({other})) AS v(d)")
+    session.sql(f"INSERT INTO y(s, m) SELECT d::DATE, d::DATE FROM (VALUES ({days[0]}), ({days[1]})) AS v(d)")
+    points = "'5000-01-01 (BC) 00:00:00'", "'2024-01-01 00:00:00.1234'"
+    session.sql(f"INSERT INTO y(t) VALUES ({points[0]}::TIMESTAMP), ({points[1]}::TIMESTAMP)")
+    diagnosis = session.doctor("y", deep=True)
+    assert not diagnosis.is_ill, [(one.check, one.finding) for one in diagnosis.findings]
+    session.sql("CREATE TABLE z (d DATE, t TIMESTAMP)")
+    session.sql("INSERT INTO z VALUES ('2024-01-02', '2024-01-02 10:00:00'), ('2024-01-03', '2024-01-03 10:00:00')")
+    table_id = session.state().table("main", "z").table_id
+    damage(
+        session,
+        "UPDATE ducklake_file_column_stats SET max_value = CASE length(max_value) WHEN 10 THEN '2024-01-01' "
+        f"ELSE '2024-01-02 09:00:00' END WHERE table_id = {table_id}".replace(":", "\\:"),
+    )
+    assert sorted(found(session)) == ["bounds_reversed", "bounds_reversed"]
+
+
+@pytest.mark.every_catalog
 def test_damaged_inlined_rows_are_not_dead(session: dl.Session) -> None:
     session.sql("CREATE TABLE u (k INTEGER); INSERT INTO u SELECT i FROM range(6) r(i)")
     (name,) = [name for of, name in inlined(session) if of == session.state().table("main", "u").table_id]
