@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from decimal import Decimal, InvalidOperation
-from math import isfinite
+from math import isfinite, isinf
 
 from ducklake_lab.model.moments import Moment, MomentKind, parsed
 from ducklake_lab.model.types import FLOATS, DataType
@@ -50,6 +50,18 @@ def decode(text: str | None, data_type: DataType) -> Scalar | None:
     except (ValueError, InvalidOperation, OverflowError):
         return None
     return None
+
+
+def bound(text: str | None, data_type: DataType) -> Scalar | None:
+    """The value of a bound as `decode` gives it, also where it is an infinite number."""
+    if text is not None and data_type.name in FLOATS:
+        try:
+            number = float(text)
+        except ValueError:
+            return None
+        if isinf(number):
+            return Decimal(number)
+    return decode(text, data_type)
 
 
 def _exact(number: float, name: str) -> Decimal | None:

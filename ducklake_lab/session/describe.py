@@ -5,7 +5,9 @@ Files that another catalog names too are looked for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
+from typing import Any
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.model.entries import Column, Table
@@ -13,7 +15,8 @@ from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.history import FileEntry
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.statistics import counted
-from ducklake_lab.model.values import decode
+from ducklake_lab.model.types import FLOATS, DataType
+from ducklake_lab.model.values import Scalar, bound
 from ducklake_lab.scan.counts import TableCounts, table_counts
 from ducklake_lab.scan.presence import check_table
 from ducklake_lab.session.listings import FileListing, Listing
@@ -103,28 +106,45 @@ def _share(part: int, total: int) -> float | None:
 
 
 def _bounds(column_stats: Sequence[ColumnStats], column: Column) -> tuple[str | None, str | None]:
-    """Returns the smallest and largest value as text; "≤ …" for an upper bound, None if a file lacks statistics."""
-    if any(stats.is_inexact or (stats.min_value is None and stats.value_count) for stats in column_stats):
-        return None, None
-    pairs = [
-        (decoded, text)
-        for stats in column_stats
-        for text in (stats.min_value, stats.max_value)
-        if (decoded := decode(text, column.data_type)) is not None and text is not None
-    ]
-    if not pairs:
-        return None, None
-    pairs.sort(key=lambda pair: pair[0])
-    low, high = pairs[0][1], pairs[-1][1]
+    """Returns the smallest and largest value as text, NaN and infinities too.
+
+    It is "≤ …" for an upper bound, and None where a file lacks statistics.
+    """
     kind = column.data_type
-    if not all(stats.has_least_value(kind) for stats in column_stats if stats.min_value == low):
+    holding = [stats for stats in column_stats if stats.value_count != 0]
+    if not holding or any(stats.is_inexact for stats in column_stats):
         return None, None
-    if isinstance(pairs[0][0], bool):
+    low = _extreme([stats.min_value for stats in holding], kind, min)
+    high = _extreme([stats.max_value for stats in holding], kind, max)
+    if low is not None and not all(stats.has_least_value(kind) for stats in holding if stats.min_value == low):
+        return None, None
+    if kind.name == "boolean":
         # the catalog stores booleans as 0 and 1
-        low, high = (str(value).lower() for value in (pairs[0][0], pairs[-1][0]))
-        return low, high
-    largest = all(stats.has_largest_value(kind) for stats in column_stats if stats.max_value == high)
-    return low, high if largest else f"≤ {high}"
+        low, high = (None if text is None else str(bound(text, kind)).lower() for text in (low, high))
+    elif kind.name in FLOATS:
+        low, high = (_float_text(text, kind) for text in (low, high))
+        if any(stats.contains_nan for stats in holding):
+            high = "nan"  # larger than all others
+        elif any(stats.contains_nan is None for stats in holding):
+            high = None
+    elif high is not None and not all(stats.has_largest_value(kind) for stats in holding if stats.max_value == high):
+        high = f"≤ {high}"
+    return low, high
+
+
+def _extreme(texts: Sequence[str | None], kind: DataType, choose: Callable[..., Any]) -> str | None:
+    """Returns the text of the smallest or largest bound; None where one is not known."""
+    values = [(bound(text, kind), text) for text in texts]
+    if any(value is None for value, _ in values):
+        return None
+    chosen: tuple[Scalar, str] = choose(values, key=lambda pair: pair[0])
+    return chosen[1]
+
+
+def _float_text(text: str | None, kind: DataType) -> str | None:
+    """Returns the text of a bound; infinities as DuckDB writes them."""
+    value = bound(text, kind)
+    return str(float(value)) if isinstance(value, Decimal) and value.is_infinite() else text
 
 
 def partitions(files: FileListing) -> Listing:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from ducklake_lab.model.files import ColumnStats
 from ducklake_lab.model.history import FileEntry
 from ducklake_lab.model.moments import Moment
 from ducklake_lab.model.types import DataType
-from ducklake_lab.model.values import Scalar, decode
+from ducklake_lab.model.values import Scalar, bound
 from ducklake_lab.widgets.html import clip, escape
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def of_column(known: Iterable[ColumnStats], name: str, kind: DataType) -> Interv
     texts: dict[Scalar, str] = {}
     unknown = 0
     for stats in known:
-        low, high = decode(stats.min_value, kind), decode(stats.max_value, kind)
+        low, high = bound(stats.min_value, kind), bound(stats.max_value, kind)
         if low is not None and high is not None:
             bounds.append((low, high))
             texts |= {low: str(stats.min_value), high: str(stats.max_value)}
@@ -103,7 +104,7 @@ def of_column(known: Iterable[ColumnStats], name: str, kind: DataType) -> Interv
 
 
 def _places(values: Sequence[Scalar]) -> Mapping[Scalar, float]:
-    """Maps sorted values to an axis from 0 to 1: numbers and times by amount, texts by rank."""
+    """Maps sorted values to an axis from 0 to 1: numbers and times by amount, texts and infinite values by rank."""
     amounts = [amount for value in values if (amount := _amount(value)) is not None]
     if len(amounts) < len(values) or amounts[0] == amounts[-1]:
         amounts = [float(rank) for rank in range(len(values))]
@@ -114,7 +115,9 @@ def _places(values: Sequence[Scalar]) -> Mapping[Scalar, float]:
 def _amount(value: Scalar) -> float | None:
     if isinstance(value, Moment):
         return float(value.micros) if value.is_finite else None
-    return None if isinstance(value, str | bytes) else float(value)
+    if isinstance(value, str | bytes) or (isinstance(value, Decimal) and not value.is_finite()):
+        return None
+    return float(value)
 
 
 def section(files: FileListing) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import ducklake_lab as dl
+from ducklake_lab.widgets.ranges import intervals
 
 
 @pytest.fixture
@@ -35,6 +37,47 @@ def test_statistics_say_which_rows_they_leave_out(session: dl.Session) -> None:
     assert found.note == "of 1 data file, rows deleted since included, 1 row in the catalog left out · snapshot 2"
     # a terminal shows the note as well
     assert repr(found).endswith(found.note)
+
+
+_KINDS = {
+    "DOUBLE": ("1.5", "inf", "-inf", "nan", "-2e300"),
+    "FLOAT": ("1.5", "inf", "-inf", "nan", "3.25"),
+    "DATE": ("0044-03-15 (BC)", "0100-03-15 (BC)", "infinity", "-infinity", "99999-03-15", "2024-01-01"),
+    "TIMESTAMP": (
+        "0044-03-15 (BC) 00:00:00",
+        "infinity",
+        "-infinity",
+        "99999-03-15 00:00:00",
+        "2024-01-01 00:00:00.1234",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", _KINDS)
+def test_extremes_are_those_of_sql(session: dl.Session, kind: str) -> None:
+    session.sql(f"CALL lake.set_option('data_inlining_row_limit', 0); CREATE TABLE t (k INTEGER, v {kind})")
+    cases = (*itertools.combinations(_KINDS[kind], 2), *itertools.combinations(_KINDS[kind], 3), _KINDS[kind])
+    for at, values in enumerate(cases):
+        session.sql("DELETE FROM t" if at == 0 else f"DROP TABLE t; CREATE TABLE t (k INTEGER, v {kind})")
+        # two files: one of the first value and of NULL, one of all others
+        session.sql(f"INSERT INTO t VALUES (1, '{values[0]}'), (2, NULL)")
+        session.sql("INSERT INTO t VALUES " + ", ".join(f"(3, '{value}')" for value in values[1:]))
+        _, row = session.table("t").column_stats()
+        ((low, high),) = session.sql("SELECT min(v)::VARCHAR, max(v)::VARCHAR FROM t").fetchall()
+        assert row["max"] == high, values
+        # a file that holds NaN alone has no smallest number
+        assert row["min"] == low or (row["min"] is None and "nan" in values), (values, row["min"], low)
+
+
+def test_ranges_show_infinite_numbers(session: dl.Session) -> None:
+    session.sql("CALL lake.set_option('data_inlining_row_limit', 0); CREATE TABLE t (f DOUBLE)")
+    for values in ("(1.5), (2)", "(3), ('inf')", "('-inf'), (7)", "(8), (9)"):
+        session.sql(f"INSERT INTO t VALUES {values}")
+    (column,) = intervals(session.table("t").files())
+    assert (column.low, column.high) == ("-inf", "inf")
+    assert sorted(column.spans) == sorted(((1 / 7, 2 / 7), (3 / 7, 1.0), (0.0, 4 / 7), (5 / 7, 6 / 7)))
+    # 14 places of eight bounds, in four files each
+    assert column.depth == 14 / 8
 
 
 def test_a_share_is_neither_all_nor_nothing_where_it_is_not(session: dl.Session) -> None:
