@@ -19,6 +19,7 @@ from ducklake_lab.scan.history import lake_history
 from ducklake_lab.session.answers import compare_answers
 from ducklake_lab.session.health import Health, health_of
 from ducklake_lab.session.listings import History, Listing
+from ducklake_lab.session.names.argument_types import texts
 from ducklake_lab.session.names.attached_lakes import Lakes
 from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.names.read_states import At
@@ -115,7 +116,7 @@ class LakeInfo:
         query: str,
         a: int | datetime | str,
         b: At = None,
-        key: Sequence[str] | None = None,
+        key: str | Sequence[str] | None = None,
         params: Mapping[str, object] | None = None,
     ) -> AnswerDiff:
         """Returns the diff of a query's answers at two snapshots of the current lake.
@@ -124,7 +125,7 @@ class LakeInfo:
             query: one query in DuckDB's SQL. A snapshot that it names itself wins.
             a: the earlier snapshot, by its id, a time or a tag.
             b: the later one; the newest by default.
-            key: columns that pair rows. By default those of GROUP BY, else the first ones that are unique in both
+            key: the column, or columns, that pair rows. By default those of GROUP BY, else the first ones that are unique in both
                 answers; without any, rows are compared as wholes.
             params: values of `:name` and `$name` parameters.
 
@@ -133,7 +134,7 @@ class LakeInfo:
             EntryNotFoundError: an answer has no column of the key.
         """
         with self._lakes.working():
-            diff = compare_answers(self._lakes, self.sql, query, a, b, key or (), params)
+            diff = compare_answers(self._lakes, self.sql, query, a, b, texts(key), params)
             lake = self._lakes.get()
         assert diff.end is not None
         start, end = diff.start.snapshot_id, diff.end.snapshot_id

@@ -28,6 +28,7 @@ from ducklake_lab.session.functions.restore import restore_table
 from ducklake_lab.session.lake_info import LakeInfo
 from ducklake_lab.session.live import Live
 from ducklake_lab.session.merging import Merging
+from ducklake_lab.session.names.argument_types import texts
 from ducklake_lab.session.names.attached_lakes import Lakes, split_name
 from ducklake_lab.session.names.attaching import attach, attach_statement
 from ducklake_lab.session.names.explaining import at_once, works_on_lakes
@@ -356,12 +357,14 @@ class Session(Settings, LakeInfo, Autopilot, Branching, Doctoring, ForeignTables
         """Returns an appender, which collects rows for a table and commits them in batches.
 
         Args:
-            columns: the columns that rows have values for; all by default.
+            columns: the column, or columns, that rows have values for; all by default.
             rows: number of held rows at which they are flushed.
             seconds: age of the oldest held row, in seconds, at which the next row flushes; None for no limit.
         """
         dml = Dml(self._lakes, self._sources, self._engine)
-        return Appender(self._transactions, self._sources, dml, table, columns, rows, seconds)
+        return Appender(
+            self._transactions, self._sources, dml, table, None if columns is None else texts(columns), rows, seconds
+        )
 
     def restore(self, table: str, to: int | datetime | str) -> Snapshot | None:
         """Restores a table as it was at an earlier snapshot, as a new snapshot, and returns that.

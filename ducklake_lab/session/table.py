@@ -33,6 +33,7 @@ from ducklake_lab.session.foreign_tables import Format, check_format
 from ducklake_lab.session.functions import FeedCall
 from ducklake_lab.session.functions.blame import blame_call, life_call
 from ducklake_lab.session.listings import FileListing, History, Listing
+from ducklake_lab.session.names.argument_types import texts
 from ducklake_lab.session.names.attached_lakes import Lakes, NamedEntry
 from ducklake_lab.session.names.explaining import works_on_lakes
 from ducklake_lab.session.names.read_states import At
@@ -87,7 +88,7 @@ class TableHandle:
         Args:
             where: a condition in Spark SQL. Files without such rows are skipped if it compares columns with constants of
                 their types.
-            columns: column names, in order; None for all.
+            columns: the column, or columns, in order; None for all.
         """
         predicate = predicate_of(where, self._entry().table().columns) if where is not None else None
         scan = self._scan(predicate)
@@ -95,7 +96,9 @@ class TableHandle:
             frame = self._engine.handed_out(scan.frame(spark))
         if where is not None:
             frame = frame.where(where)
-        return frame.select(*(f"`{name.replace('`', '``')}`" for name in columns)) if columns is not None else frame
+        return (
+            frame.select(*(f"`{name.replace('`', '``')}`" for name in texts(columns))) if columns is not None else frame
+        )
 
     def arrow(self) -> pa.Table:
         """Returns all rows as an Arrow table with DuckDB's types, read in process."""
@@ -239,7 +242,7 @@ class TableHandle:
         start: int | datetime | str | None = None,
         end: int | datetime | str | None = None,
         *,
-        key: Sequence[str] | None = None,
+        key: str | Sequence[str] | None = None,
         other: str | None = None,
     ) -> Diff:
         """Returns the differences between two snapshots.
@@ -248,7 +251,7 @@ class TableHandle:
             start: the earlier snapshot, by id, time or tag. By default the one before the table's last change up to
                 `end`, or in a transaction the one it started from.
             end: the later snapshot; the newest by default.
-            key: columns that pair rows; required if rows have other row ids in the two states.
+            key: the column, or columns, that pair rows; required if rows have other row ids in the two states.
             other: a table whose state at `end` is the later state.
         """
         with self._lakes.statement():
@@ -257,7 +260,7 @@ class TableHandle:
                 if other is not None:
                     raise UsageError(f"Say which snapshot of {self.name} is compared with {other}.")
                 start, end = self._last_change(end)
-            return self._diff(start, end, key or (), other, is_fixed=is_fixed)
+            return self._diff(start, end, texts(key), other, is_fixed=is_fixed)
 
     def _last_change(self, end: int | datetime | str | None) -> tuple[int, int | None]:
         """Returns the snapshots before and after the table's last change up to `end`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
@@ -83,3 +83,8 @@ def _fits(value: object, annotation: object) -> bool:
     if issubclass(kind, Mapping) or not parts or not isinstance(value, list | tuple | set | frozenset):
         return True
     return all(_fits(each, parts[0]) for each in value)
+
+
+def texts(given: str | Iterable[str] | None) -> tuple[str, ...]:
+    """Returns the texts of an argument that takes several, where one text stands for itself."""
+    return () if given is None else (given,) if isinstance(given, str) else tuple(given)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from ducklake_lab.errors import UsageError, did_you_mean
+from ducklake_lab.session.names.argument_types import texts
 
 #: Date formats in the notation of other programs.
 _DATES = re.compile(r"[Yy]{4}|[Mm]{2}|[Dd]{2}")
@@ -22,7 +23,7 @@ class UploadOptions(TypedDict, total=False):
     Attributes:
         types: types of columns, by name, instead of guessed types.
         date_format: the format of dates in CSV files, such as `%m/%d/%Y`, instead of a guessed format.
-        nulls: texts in CSV and Excel files that mean NULL, such as `NA`; the empty text always does.
+        nulls: a text in CSV and Excel files that means NULL, such as `NA`, or several; the empty text always does.
         thousands: the thousands separator of numbers in CSV files.
         decimal: the decimal separator of numbers in CSV files; a point by default.
         delimiter: the column delimiter of CSV files: `;`, `tab`, or `none` for files with one column.
@@ -38,7 +39,7 @@ class UploadOptions(TypedDict, total=False):
 
     types: Mapping[str, str] | None
     date_format: str | None
-    nulls: Sequence[str]
+    nulls: str | Sequence[str]
     thousands: str | None
     decimal: str | None
     delimiter: str | None
@@ -112,7 +113,7 @@ def form_of(options: Mapping[str, Any]) -> Form:
     quote = str(given.get("quote", '"'))
     form = Form(
         dates=given.get("date_format"),
-        nulls=tuple(dict.fromkeys(given.get("nulls", ()))),
+        nulls=tuple(dict.fromkeys(texts(given.get("nulls")))),
         thousands=given.get("thousands"),
         decimal=str(given.get("decimal", ".")),
         delimiter=_DELIMITERS.get(delimiter, delimiter) if delimiter is not None else None,

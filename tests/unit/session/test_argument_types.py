@@ -54,6 +54,18 @@ def test_the_argument_is_named(session: dl.Session, call: Any, said: str) -> Non
     assert len(session.snapshots()) == 2
 
 
+def test_one_text_stands_for_itself(session: dl.Session, tmp_path: Path) -> None:
+    (tmp_path / "n.csv").write_text("a\nNA\nN\nA\nB\n")
+    session.upload(f"{tmp_path}/n.csv", "n", nulls="NA").apply()
+    assert session.sql("FROM n").fetchall() == [(None,), ("N",), ("A",), ("B",)]
+    session.sql("CREATE TABLE k AS SELECT 1 AS i, 2 AS d, 3 AS id, 4 AS v; UPDATE k SET v = 5")
+    for diff in (session.table("k").diff(key="id"), session.compare("FROM k", 3, 4, key="id")):
+        assert list(diff.key) == ["id"]
+    with session.appender("k", columns="id") as rows:
+        rows.append([7])
+    assert session.sql("FROM k WHERE id = 7").fetchall() == [(None, None, 7, None)]
+
+
 def _methods() -> Iterator[Any]:
     for name, method in vars(dl.Session).items():
         if inspect.isfunction(method) and not name.startswith("_") and name not in ("close", "show"):
