@@ -101,7 +101,9 @@ class Sides:
     def is_open(self) -> bool:
         """Return whether the later state is not committed."""
         before, after = self.before.state, self.after.state
-        is_of_transaction = after is not before and after.snapshot is before.snapshot
+        # one snapshot may be read twice
+        is_same = self.before.lake is self.after.lake and after.snapshot == before.snapshot
+        is_of_transaction = is_same and after.differs_from(before)
         return self.after.staged is not None or not self.after.committed or is_of_transaction
 
     def reads(self) -> list[EntryRead]:

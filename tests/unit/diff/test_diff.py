@@ -53,6 +53,20 @@ def test_a_range_is_folded_to_its_net_effect(session: dl.Session) -> None:
     assert "6 snapshots" in diff._repr_html_()
 
 
+def test_a_snapshot_beside_itself_is_committed(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t (i INTEGER); INSERT INTO t VALUES (1)")
+    session.sql("INSERT INTO t VALUES (2)")
+    for at in (newest(session) - 1, newest(session)):
+        diff = session.table("t").diff(at, at)
+        assert diff.end is not None and diff.end.snapshot_id == at
+        assert f"snapshot {at} → {at}" in text(diff)
+    session.sql("BEGIN; ALTER TABLE t ADD COLUMN s VARCHAR")
+    assert session.table("t").diff(newest(session)).end is None
+    session.sql("ROLLBACK; BEGIN; INSERT INTO t VALUES (3)")
+    assert session.table("t").diff(newest(session)).end is None
+    session.sql("ROLLBACK")
+
+
 def test_bins_have_edges_of_their_own_and_the_values_at_the_ends(session: dl.Session) -> None:
     session.sql("CREATE TABLE t (i BIGINT, f DOUBLE, d DATE)")
     start = newest(session)
