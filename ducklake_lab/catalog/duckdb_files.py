@@ -27,7 +27,7 @@ from duckdb_engine import ConnectionWrapper
 
 from ducklake_lab.catalog.file_marks import FileMark, mark_of
 from ducklake_lab.duckdb import library as duckdb
-from ducklake_lab.duckdb.connections import in_memory
+from ducklake_lab.duckdb.connections import UNSOUND_OPTIMIZERS, in_memory
 from ducklake_lab.errors import UsageError
 from ducklake_lab.model.quoting import quote_text
 
@@ -170,7 +170,7 @@ class DuckDBFiles:
             # catalogs are small: sharing a query out among threads takes longer than it does
             self._root.execute("PRAGMA disable_checkpoint_on_shutdown; SET threads = 1")
             # it makes a join of every ORDER BY … LIMIT, which takes longer than reading a small table
-            self._root.execute("SET disabled_optimizers = 'late_materialization'")
+            self._root.execute(f"SET disabled_optimizers = '{','.join(('late_materialization', *UNSOUND_OPTIMIZERS))}'")
             self._process = os.getpid()
             self._attached, self._logged, self._left = {}, {}, {}
         return self._root

@@ -16,7 +16,7 @@ from functools import lru_cache
 import duckdb
 
 from ducklake_lab.duckdb.casting import from_duckdb
-from ducklake_lab.duckdb.connections import sealed
+from ducklake_lab.duckdb.connections import UNSOUND_OPTIMIZERS, sealed
 from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import BindError, SqlError, UnsupportedFeatureError
 from ducklake_lab.model.quoting import quote_text
@@ -102,7 +102,7 @@ def connection(settings: Settings) -> duckdb.DuckDBPyConnection:
 
 def forgiving(settings: Settings) -> duckdb.DuckDBPyConnection:
     """Turn common subexpressions off for TRY: DuckDB computes them before it, outside of it."""
-    return connection((*settings, ("disabled_optimizers", "common_subexpressions")))
+    return connection((*settings, ("disabled_optimizers", ",".join(("common_subexpressions", *UNSOUND_OPTIMIZERS)))))
 
 
 def _drop(settings: Settings) -> None:
