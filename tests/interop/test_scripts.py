@@ -91,7 +91,7 @@ def test_rows_that_their_own_transaction_changes(tmp_path: Path, reference: duck
     """Rows are equal; their ids differ.
 
     The reference numbers such rows anew when it commits, and its bounds include values that were never committed.
-    We keep the row ids that the transaction has seen.
+    A new version gets a new id here: those that the transaction has seen may be others' when it commits.
     """
     script = [
         "CREATE TABLE t (i INTEGER, s VARCHAR)",
@@ -109,7 +109,7 @@ def test_rows_that_their_own_transaction_changes(tmp_path: Path, reference: duck
     detach(reference)
     with dl.connect(f"ducklake:{tmp_path}/ours.ducklake", alias="lake") as session:
         _run(session, script)
-        assert session.sql("SELECT rowid, * FROM t ORDER BY i").fetchall() == [(0, 1, "z"), (2, 3, "c")]
+        assert session.sql("SELECT rowid, * FROM t ORDER BY i").fetchall() == [(2, 1, "z"), (3, 3, "c")]
     attach(reference, f"ducklake:{tmp_path}/ours.ducklake")
     assert reference.execute("FROM t ORDER BY i").fetchall() == expected == [(1, "z"), (3, "c")]
     detach(reference)
