@@ -41,7 +41,14 @@ def query_text(sql: str) -> str:
         raise SqlSyntaxError(f"{message[:1].upper()}{message[1:]}.")
     if len(parsed["statements"]) != 1:
         raise SqlSyntaxError("One query was expected here.")
-    return _with_columns_of_unpivot(_quoted_types(printed_query(serialized, parsed)))
+    text = _with_columns_of_unpivot(_quoted_types(printed_query(serialized, parsed)))
+    if json.loads(_one("SELECT json_serialize_sql(?::VARCHAR)::VARCHAR", text)[0])["error"]:
+        # a macro with it would keep the reference from reading the lake
+        raise UnsupportedFeatureError(
+            "This query or expression cannot be kept, as DuckDB prints it as text that it does not read; write it in "
+            f"another way: {text if len(text) <= 100 else text[:99] + '…'}"
+        )
+    return text
 
 
 def expression_text(sql: str) -> str:
@@ -186,15 +193,21 @@ def _quoted_types(text: str) -> str:
             begin = types.pop()
             casts.pop()
             if begin is not None:
-                kind = "".join(result[begin:])
-                kind = re.sub(r"(DECIMAL\(\d+),(\d+\))", r"\1, \2", _TYPE_NAMES.sub(r'"\1"', kind))
-                result[begin:] = [kind]
+                result[begin:] = [_quoted_type("".join(result[begin:]))]
         result.append(token)
         if token == "AS" and casts and casts[-1] and types[-1] is None:
             types[-1] = len(result)
         if not token.isspace():
             word = token
     return "".join(result)
+
+
+def _quoted_type(kind: str) -> str:
+    """The type of a cast with names in quotes; its texts and the names of its fields stay."""
+    pieces = re.split(r"('(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")", kind)
+    for i in range(0, len(pieces), 2):
+        pieces[i] = re.sub(r"(DECIMAL\(\d+),(\d+\))", r"\1, \2", _TYPE_NAMES.sub(r'"\1"', pieces[i]))
+    return "".join(pieces)
 
 
 def _with_columns_of_unpivot(text: str) -> str:
@@ -208,11 +221,12 @@ def _with_columns_of_unpivot(text: str) -> str:
     # per open parenthesis: whether it is that of UNPIVOT, or of its columns
     kinds: list[str] = []
     words = ["", ""]
-    for token in _TOKEN.findall(text):
+    tokens = _TOKEN.findall(text)
+    for place, token in enumerate(tokens):
         kind = kinds[-1] if kinds else ""
         if token == "(":
             of_unpivot = "UNPIVOT" in (words[-1], *(words[-3:-2] if words[-2:] == ["INCLUDE", "NULLS"] else ()))
-            in_columns = kind == "columns" and words[-1] in ("(", ",")
+            in_columns = kind == "columns" and words[-1] in ("(", ",") and _is_list_of_texts(tokens[place + 1 :])
             if of_unpivot:
                 kinds.append("unpivot")
             else:
@@ -226,6 +240,16 @@ def _with_columns_of_unpivot(text: str) -> str:
         if not token.isspace():
             words.append(token[-1:] if token.endswith("(") else token)
     return "".join(result)
+
+
+def _is_list_of_texts(tokens: Sequence[str]) -> bool:
+    """Whether tokens begin with texts and commas alone, up to a closing parenthesis: columns, and no expression."""
+    for number, token in enumerate(token for token in tokens if not token.isspace()):
+        if number % 2 == 1 and token == ")":
+            return True
+        if not (token == "," if number % 2 else token.startswith("'")):
+            return False
+    return False
 
 
 def _connection() -> duckdb.DuckDBPyConnection:

@@ -147,7 +147,9 @@ def _with_lambdas(tree: exp.Expr) -> exp.Expr:
     for call in tree.find_all(exp.Anonymous):
         if call.name.casefold() not in TAKE_LAMBDAS:
             continue
-        for argument in call.expressions[1:]:
+        owner = call.parent.this if isinstance(call.parent, exp.Dot) and call.arg_key == "expression" else None
+        is_method = owner is not None and owner.name.casefold() not in ("main", "system")  # `l.list_filter(q -> …)`
+        for argument in call.expressions[0 if is_method else 1 :]:
             arrow = argument.unnest()
             if not isinstance(arrow, exp.JSONExtract):
                 continue
@@ -390,6 +392,11 @@ def _typed(value: exp.Expr, kind: str) -> exp.Expr:
 
 
 def _target(kind: str) -> exp.DataType:
-    """Returns a parameter's type."""
+    """Returns the type of a parameter; the catalog keeps its first word alone."""
+    if kind in ("list", "struct", "map"):
+        raise UnsupportedFeatureError(
+            f"A macro with a parameter of type {kind.upper()} is not supported, as the catalog keeps no inner types; "
+            "leave the type out."
+        )
     spelled = DataType(kind).sql()
     return to_sqlglot(data_type(split(spelled)[0], spelled, Binder(None)))

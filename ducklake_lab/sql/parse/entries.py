@@ -148,6 +148,10 @@ def _parameter(cursor: Cursor, tokens: Sequence[Token], binder: Binder) -> op.Ma
     rest = part.rest()
     assign = next((i for i, token in enumerate(rest) if token.token_type == TokenType.COLON_EQ), len(rest))
     kind = data_type(rest[:assign], cursor.text, binder) if assign else None
+    if kind is not None and kind.is_nested:
+        raise UnsupportedFeatureError(
+            f"A macro's parameter of type {kind.sql()} is not supported, as the catalog keeps no inner types; leave the type out."
+        )
     if assign == len(rest):
         return op.MacroParameter(name, kind)
     value = parse_tokens(exp.Expr, rest[assign + 1 :], cursor.text, binder)

@@ -65,3 +65,33 @@ def test_joins_are_printed_where_they_are(query: str, text: str) -> None:
 def test_joins_whose_parentheses_would_be_lost_are_refused(query: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match="no join in parentheses"):
         query_text(query)
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("SELECT TRY_CAST(c AS ENUM('DATE', 'b'))", """SELECT TRY_CAST(c AS "ENUM"('DATE', 'b'))"""),
+        ('SELECT NULL::STRUCT("a DATE x" DATE)', 'SELECT CAST(NULL AS STRUCT("a DATE x" "DATE"))'),
+        (
+            'SELECT NULL::STRUCT("DECIMAL(4,2)" DECIMAL(4,2))',
+            'SELECT CAST(NULL AS STRUCT("DECIMAL(4,2)" DECIMAL(4, 2)))',
+        ),
+        ("UNPIVOT t ON x + 1 AS p, y", 'SELECT * FROM t UNPIVOT ("value" FOR "name" IN ((x + 1) AS p, y))'),
+        (
+            "UNPIVOT t ON ('a' || x) AS p INTO NAME n VALUE z",
+            "SELECT * FROM t UNPIVOT (z FOR n IN (('a' || x) AS p))",
+        ),
+        (
+            "UNPIVOT t ON (x, y) AS p INTO NAME n VALUE z, w",
+            'SELECT * FROM t UNPIVOT ((z, w) FOR n IN (main."row"(x, y) AS p))',
+        ),
+    ],
+)
+def test_texts_and_names_stay(query: str, text: str) -> None:
+    assert query_text(query) == text
+
+
+@pytest.mark.parametrize("expression", ["(-1)[x]", "(1)[1]", "(2.5)[1:x]"])
+def test_texts_that_duckdb_does_not_read_are_refused(expression: str) -> None:
+    with pytest.raises(UnsupportedFeatureError, match="cannot be kept, as DuckDB prints it"):
+        query_text(f"SELECT {expression} FROM t")

@@ -321,3 +321,28 @@ def test_a_view_makes_a_bounded_number_of_columns(session: dl.Session) -> None:
     with pytest.raises(dl.UnsupportedFeatureError, match=r"^PIVOT into more than 2,000 columns is not supported"):
         session.sql("FROM wide")
     assert ("lake", "main", "wide") in [row[:3] for row in rows(session, "SHOW ALL TABLES")]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT l.list_filter(lambda q: q > 1) AS z FROM n",
+        "SELECT n.l.list_transform(q -> q + i).list_sum() AS z FROM n",
+        "SELECT (l || [9]).list_filter(lambda q, j: j > 1).list_transform(q -> q * 2) AS z FROM n",
+        "SELECT main.list_filter(l, lambda q: q > 1) AS z FROM n",
+        "SELECT TRY_CAST(s AS ENUM('DATE', 'UUID'))::VARCHAR AS z FROM n",
+        "SELECT {'DATE of birth': i}::STRUCT(\"DATE of birth\" BIGINT) AS z FROM n",
+        "UNPIVOT (SELECT i, i * 2 AS k FROM n) ON i + 1 AS p, k INTO NAME a VALUE z",
+    ],
+)
+def test_stored_queries_mean_what_they_meant(session: dl.Session, query: str) -> None:
+    session.sql("CREATE TABLE n AS SELECT [1, 2, 3] AS l, 'DATE' AS s, 4 AS i")
+    expected = session.sql(query).fetchall()
+    session.sql(f"CREATE VIEW o AS {query}; CREATE MACRO o() AS TABLE {query}; CREATE LIVE TABLE p AS {query}")
+    assert [session.sql(f"FROM {name}").fetchall() for name in ("o", "o()", "p")] == [expected] * 3
+
+
+@pytest.mark.parametrize("kind", ["INTEGER[]", "STRUCT(x INTEGER)", "MAP(INTEGER, VARCHAR)"])
+def test_a_parameter_of_a_nested_type_is_refused(session: dl.Session, kind: str) -> None:
+    with pytest.raises(dl.UnsupportedFeatureError, match="keeps no inner types; leave the type out"):
+        session.sql(f"CREATE MACRO nested(a {kind}) AS a")
