@@ -42,6 +42,9 @@ def query_text(sql: str) -> str:
     if len(parsed["statements"]) != 1:
         raise SqlSyntaxError("One query was expected here.")
     text = _with_columns_of_unpivot(_quoted_types(printed_query(serialized, parsed)))
+    if "->" not in sql:
+        # on its way through JSON a lambda gets an arrow, which DuckDB 2.0 refuses
+        text = _ARROW.sub(lambda arrow: arrow[1] or f"(lambda {arrow[2] or arrow[3]}: ", text)
     if json.loads(_one("SELECT json_serialize_sql(?::VARCHAR)::VARCHAR", text)[0])["error"]:
         # a macro with it would keep the reference from reading the lake
         raise UnsupportedFeatureError(
@@ -60,7 +63,9 @@ def expression_text(sql: str) -> str:
     return query_text(f"SELECT {sql}").removeprefix("SELECT ")
 
 
-_ARROW = re.compile(r"\((\w+|\(\w+(?:, \w+)*\)) -> ")
+_NAME = r"(?:\w+|\"(?:[^\"]|\"\")*\")"
+#: A text or a quoted name, or the parameters of a lambda, one or several.
+_ARROW = re.compile(rf"('(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")|\((?:\"row\"\(({_NAME}(?:, {_NAME})*)\)|({_NAME})) -> ")
 
 
 @lru_cache(maxsize=10_000)
@@ -79,9 +84,7 @@ def item_name(sql: str) -> str | None:
     if "interval" in folded:
         # these casts are DuckDB's own, so that their types were never written
         text = _OF_INTERVALS.sub(r"\1DOUBLE\2", text)
-    # on its way through JSON a lambda gets an arrow
-    keeps = "->" in sql or "lambda" not in folded
-    return text if keeps else _ARROW.sub(lambda arrow: f"(lambda {arrow[1].strip('()')}: ", text)
+    return text
 
 
 _OF_INTERVALS = re.compile(r'(\bto_\w+\(CAST\(trunc\(CAST\(.*? AS )"DOUBLE"(\)\) AS (?:INTEGER|BIGINT)\)\))')

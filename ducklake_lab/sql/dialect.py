@@ -244,6 +244,12 @@ class DuckLakeSql(DuckDB):
 
         def _parse_lambda(self, alias: bool = False) -> exp.Expr | None:
             index, keyword = self._index, self._curr.text.upper() == "LAMBDA"
+            if self._curr.token_type == TokenType.L_PAREN and self._next and self._next.text.upper() == "LAMBDA":
+                self._advance()
+                node = self._parse_lambda(alias=alias)
+                if isinstance(node, exp.Lambda) and self._match(TokenType.R_PAREN):
+                    return node
+                self._retreat(index)
             node = super()._parse_lambda(alias=alias)
             if not isinstance(node, exp.Lambda) or keyword:
                 return node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokens import Token
 
 from ducklake_lab.duckdb.canonical import overload
 from ducklake_lab.errors import BindError, ExpansionError, UnsupportedFeatureError
@@ -124,22 +124,11 @@ def rows_as_list(call: exp.Expr) -> exp.Expr | None:
 
 
 def _tokens(sql: str) -> Sequence[Token]:
-    """Returns the tokens of a stored text, without DuckDB's parentheses around `lambda x: …`."""
+    """Returns the tokens of a stored text, which is one query or expression."""
     statements = split(sql)
     if len(statements) != 1:
         raise UnsupportedFeatureError("Views and macros hold one query or expression; the catalog has something else.")
-    kept: list[Token] = []
-    dropped: list[bool] = []
-    for index, token in enumerate(statements[0]):
-        if token.token_type == TokenType.L_PAREN:
-            following = statements[0][index + 1 : index + 2]
-            dropped.append(bool(following) and following[0].text.upper() == "LAMBDA")
-            if dropped[-1]:
-                continue
-        elif token.token_type == TokenType.R_PAREN and dropped.pop():
-            continue
-        kept.append(token)
-    return kept
+    return statements[0]
 
 
 def _with_lambdas(tree: exp.Expr) -> exp.Expr:

@@ -22,6 +22,9 @@ ITEMS = [
     "DATE '2020-01-01' + INTERVAL (d::DOUBLE::INT) MONTH - INTERVAL '2' DAY",
     "to_months(CAST(trunc(CAST(d AS DOUBLE)) AS INTEGER))",
     "list_transform([d], lambda x: x + 1)",
+    "list_transform([d], lambda x, i: x + i || '(y')",
+    "list_transform([d], x -> x + 1)",
+    "[x + 1 for x in [d] if x > 1]",
 ]
 
 
@@ -76,6 +79,10 @@ def test_joins_whose_parentheses_would_be_lost_are_refused(query: str) -> None:
             'SELECT NULL::STRUCT("DECIMAL(4,2)" DECIMAL(4,2))',
             'SELECT CAST(NULL AS STRUCT("DECIMAL(4,2)" DECIMAL(4, 2)))',
         ),
+        ("SELECT f(l, lambda x: x || '(y -> z')", "SELECT f(l, (x -> (x || '(y -> z')))"),
+        ("SELECT f(l, lambda x: x || '(y - > z')", "SELECT f(l, (lambda x: (x || '(y - > z')))"),
+        ('SELECT f(l, lambda "a b", i: i)', 'SELECT f(l, (lambda "a b", i: i))'),
+        ("SELECT f(l, x -> x)", "SELECT f(l, (x -> x))"),
         ("UNPIVOT t ON x + 1 AS p, y", 'SELECT * FROM t UNPIVOT ("value" FOR "name" IN ((x + 1) AS p, y))'),
         (
             "UNPIVOT t ON ('a' || x) AS p INTO NAME n VALUE z",

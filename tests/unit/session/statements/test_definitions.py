@@ -330,6 +330,8 @@ def test_a_view_makes_a_bounded_number_of_columns(session: dl.Session) -> None:
         "SELECT n.l.list_transform(q -> q + i).list_sum() AS z FROM n",
         "SELECT (l || [9]).list_filter(lambda q, j: j > 1).list_transform(q -> q * 2) AS z FROM n",
         "SELECT main.list_filter(l, lambda q: q > 1) AS z FROM n",
+        "SELECT list_filter(l, (lambda q: (q > 1))) AS z FROM n",
+        "SELECT list_transform(l, (lambda q: list_filter(l, (lambda r: (r > q))))) AS z FROM n",
         "SELECT TRY_CAST(s AS ENUM('DATE', 'UUID'))::VARCHAR AS z FROM n",
         "SELECT {'DATE of birth': i}::STRUCT(\"DATE of birth\" BIGINT) AS z FROM n",
         "UNPIVOT (SELECT i, i * 2 AS k FROM n) ON i + 1 AS p, k INTO NAME a VALUE z",
