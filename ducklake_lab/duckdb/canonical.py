@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 
 from ducklake_lab.duckdb.connections import of_thread
-from ducklake_lab.duckdb.printed_joins import printed_query
+from ducklake_lab.duckdb.printed_joins import as_named, name_cross_joins, shapes
 from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import BindError, SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.model.quoting import quote_identifier, quoted_if_needed
@@ -41,11 +41,21 @@ def query_text(sql: str) -> str:
         raise SqlSyntaxError(f"{message[:1].upper()}{message[1:]}.")
     if len(parsed["statements"]) != 1:
         raise SqlSyntaxError("One query was expected here.")
-    text = _with_columns_of_unpivot(_quoted_types(printed_query(serialized, parsed)))
+    wanted = shapes(parsed)
+    if name_cross_joins(parsed):
+        serialized = json.dumps(parsed)
+    (printed,) = _one("SELECT json_deserialize_sql(?::JSON)", serialized)
+    text = _with_columns_of_unpivot(_quoted_types(as_named(str(printed))))
     if "->" not in sql:
         # on its way through JSON a lambda gets an arrow, which DuckDB 2.0 refuses
         text = _ARROW.sub(lambda arrow: arrow[1] or f"(lambda {arrow[2] or arrow[3]}: ", text)
-    if json.loads(_one("SELECT json_serialize_sql(?::VARCHAR)::VARCHAR", text)[0])["error"]:
+    again = json.loads(_one("SELECT json_serialize_sql(?::VARCHAR)::VARCHAR", text)[0])
+    if not again["error"] and shapes(again) != wanted:
+        raise UnsupportedFeatureError(
+            "A view or macro takes no join in parentheses that has a name, is pivoted, or is on the right of a CROSS, "
+            "NATURAL or POSITIONAL JOIN; write it as a subquery: (SELECT … FROM … JOIN …) AS name."
+        )
+    if again["error"]:
         # a macro with it would keep the reference from reading the lake
         raise UnsupportedFeatureError(
             "This query or expression cannot be kept, as DuckDB prints it as text that it does not read; write it in "

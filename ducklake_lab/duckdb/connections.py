@@ -12,8 +12,8 @@ from ducklake_lab.model.quoting import quote_text
 _local = threading.local()
 
 _IS_UNSOUND = duckdb.__version__.startswith("1.")
-#: Optimizers that answer wrongly in DuckDB 1: the first filters rows of a join before the LIMIT of a query within it, the
-#: second takes columns of one join for those of another in UNION ALL, the third loses rows of windows that sort by NULL.
+#: Optimizers that answer wrongly in DuckDB 1. The first filters rows of a join before the LIMIT of a query within it.
+#: The second confuses the columns of two joins in UNION ALL. The third loses rows of windows that sort by NULL.
 UNSOUND_OPTIMIZERS = ("join_filter_pushdown", "common_subplan", "top_n_window_elimination") if _IS_UNSOUND else ()
 _CONFIG: dict[str, str | bool | int | float | list[str]] = {
     # else DuckDB looks for a name without a table among the variables of our own functions

@@ -1,47 +1,37 @@
-"""Prints a query from its JSON, with each join where it was.
+"""Joins of a query that DuckDB prints from JSON: each stays where it was.
 
 DuckDB prints CROSS JOIN from JSON as a comma, which binds after all joins, and a join in parentheses without them.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
-
-from ducklake_lab.duckdb.connections import of_thread
-from ducklake_lab.errors import UnsupportedFeatureError
 
 #: A kind of join that no query names, and that DuckDB prints where it stands.
 _STAND_IN = "DEPENDENT"
 _PRINTED = re.compile(rf"('(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")|\b{_STAND_IN} JOIN\b")
 
 
-def printed_query(serialized: str, parsed: Any) -> str:
-    """Return a query as DuckDB prints it.
+def name_cross_joins(parsed: Any) -> bool:
+    """Rename the CROSS JOINs within other joins so that DuckDB prints them; return whether there are any.
 
     Args:
-        serialized: the result of `json_serialize_sql`.
-        parsed: the same, parsed; it is changed.
-
-    Raises:
-        UnsupportedFeatureError: the text would join other tables.
+        parsed: a query as JSON; it is changed.
     """
-    wanted = [_shape(node) for node in _roots(parsed)]
     renamed = [_name_cross_joins(node, is_inner=False) for node in _roots(parsed)]
-    if any(renamed):
-        serialized = json.dumps(parsed)
-    text = str(_one("SELECT json_deserialize_sql(?::JSON)", serialized))
-    text = _PRINTED.sub(lambda match: match[1] or "CROSS JOIN", text)
-    if wanted:
-        again = json.loads(str(_one("SELECT json_serialize_sql(?::VARCHAR)::VARCHAR", text)))
-        if again["error"] or [_shape(node) for node in _roots(again)] != wanted:
-            raise UnsupportedFeatureError(
-                "A view or macro takes no join in parentheses that has a name, is pivoted, or is on the right of a CROSS, "
-                "NATURAL or POSITIONAL JOIN; write it as a subquery: (SELECT … FROM … JOIN …) AS name."
-            )
-    return text
+    return any(renamed)
+
+
+def as_named(text: str) -> str:
+    """Return a printed query with its CROSS JOINs under their own name."""
+    return _PRINTED.sub(lambda match: match[1] or "CROSS JOIN", text)
+
+
+def shapes(parsed: Any) -> list[object]:
+    """Return which tables the joins of a query as JSON join, and in which order."""
+    return [_shape(node) for node in _roots(parsed)]
 
 
 def _roots(node: Any) -> Iterator[dict[str, Any]]:
@@ -94,8 +84,3 @@ def _shape(node: Any) -> object:
 
 def _crossed(shape: object) -> tuple[object, ...]:
     return shape[1:] if isinstance(shape, tuple) and shape[0] == "CROSS" else (shape,)
-
-
-def _one(sql: str, parameter: str) -> object:
-    (row,) = of_thread("canonical", [("TimeZone", "UTC")]).execute(sql, [parameter]).fetchall()
-    return row[0]

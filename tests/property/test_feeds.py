@@ -1,4 +1,4 @@
-"""Change feeds of random transactions: at each snapshot what its rows and those of the snapshot before differ by."""
+"""Change feeds of random transactions: a snapshot's feed is the difference between its rows and those before."""
 
 from __future__ import annotations
 

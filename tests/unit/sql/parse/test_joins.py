@@ -1,4 +1,4 @@
-"""Conditions belong to the joins that take one: trees of joins without parentheses are those of the same with them."""
+"""Conditions belong to the joins that take one: joins without parentheses parse like joins with them."""
 
 from __future__ import annotations
 
