@@ -44,6 +44,7 @@ class SessionDatabase:
 
     Attributes:
         on_progress: called with the finished share of a statement; None without a listener.
+        is_aborted: a statement of the open transaction failed here; only ROLLBACK is possible.
 
     Args:
         turn: the turn of the session.
@@ -54,6 +55,7 @@ class SessionDatabase:
         self._turn = turn or Turn()
         self._stoppable = Stoppable()
         self.on_progress: Callable[[float], None] | None = None
+        self.is_aborted = False
         self._in_transaction = False
         self._holds_entries = False
         self._has_settings = False
@@ -205,12 +207,15 @@ class SessionDatabase:
             except duckdb.Error as error:
                 raise shown.failure(error) or translated(error) from error
             finally:
-                if self._connection is connection and not self._aborted(connection):
-                    if not done and not self._in_transaction:
+                if self._connection is connection:
+                    if not done and self._in_transaction:
+                        self.is_aborted = self._refuses(connection)
+                    elif not done:
                         # DuckDB leaves a transaction of its own open where a statement that it splits up fails
                         with suppress(duckdb.TransactionException):
                             connection.execute("ROLLBACK")
-                    shown.hide()
+                    if not self.is_aborted:
+                        shown.hide()
 
     def _given_up(self, error: duckdb.Error) -> SqlError:
         """Closes the database after DuckDB's internal error and returns the error; the next use opens a new one."""
@@ -225,10 +230,8 @@ class SessionDatabase:
             "Tables, views, macros, variables and settings of the session are lost; lakes are unchanged."
         )
 
-    def _aborted(self, connection: duckdb.DuckDBPyConnection) -> bool:
-        """Returns whether a transaction is open in which a statement failed; only ROLLBACK is possible then."""
-        if not self._in_transaction:
-            return False
+    def _refuses(self, connection: duckdb.DuckDBPyConnection) -> bool:
+        """Returns whether the open transaction refuses all statements, as one of them failed."""
         try:
             connection.execute("SELECT 1").fetchall()
         except duckdb.TransactionException:
@@ -345,7 +348,7 @@ class SessionDatabase:
         """Ends the open transaction."""
         if not self._in_transaction:
             return
-        self._in_transaction = False
+        self._in_transaction = self.is_aborted = False
         if self._connection is not None:
             self._connection.execute("COMMIT" if commit else "ROLLBACK")
 
@@ -354,7 +357,7 @@ class SessionDatabase:
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
-            self._in_transaction = self._holds_entries = self._has_settings = False
+            self._in_transaction = self.is_aborted = self._holds_entries = self._has_settings = False
             self._place = ("memory",)
             self._time_zone = self._global_time_zone = None
 

@@ -13,7 +13,6 @@ from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import (
     BindError,
     DuckLakeError,
-    EntryNotFoundError,
     SqlSyntaxError,
     TransactionError,
     UnsupportedFeatureError,
@@ -265,12 +264,7 @@ class LocalStatements:
                     "This statement cannot read large tables: it is not supported on Spark yet."
                 )
             raise plan.refusal
-        try:
-            rows = self._sources.run_in_process(plan, loaded)
-        except DuckLakeError as error:
-            if self._lakes.in_transaction and not isinstance(error, BindError | EntryNotFoundError):
-                self._transactions.abort()
-            raise
+        rows = self._sources.run_in_process(plan, loaded)
         if rows.table.column_names == ["Count"] and rows.table.num_rows == 1:
             return count_result(rows.table.column(0)[0].as_py(), info)
         if rows.table.column_names in ([], ["Count"], ["Success"]):

@@ -67,19 +67,20 @@ class Transactions:
         """Returns whether a transaction is open, or a statement is inside its own."""
         return self._reads.held or self._reads.transaction is not None
 
+    @property
+    def is_aborted(self) -> bool:
+        """Returns whether a statement of the open transaction failed, so that only ROLLBACK is allowed."""
+        return self._aborted or self._database.is_aborted
+
     def check_usable(self) -> None:
         """Raises TransactionError if a statement of the open transaction has failed."""
-        if self._aborted:
+        if self.is_aborted:
             raise TransactionError("A statement of this transaction has failed; ROLLBACK before going on.")
 
     def check_present(self) -> None:
         """Raises UsageError if the statement reads a past snapshot, and so cannot write."""
         if self._reads.at is not None:
             raise UsageError(f"Nothing can be written at {self._reads.at}, which is the past; leave at out to write.")
-
-    def abort(self) -> None:
-        """Marks the open transaction as failed, so that only ROLLBACK is allowed."""
-        self._aborted = True
 
     def begin(self, *, preview: bool = False) -> None:
         """Opens a transaction; in a preview, nothing can run outside it."""
@@ -103,7 +104,7 @@ class Transactions:
         """Commits the open transaction; returns the new snapshot, or None if nothing changed."""
         if not self._reads.held:
             raise TransactionError("No transaction is open; BEGIN one first.")
-        if self._aborted:
+        if self.is_aborted:
             self.rollback()
             raise TransactionError("A statement of this transaction had failed; it was rolled back.")
         transaction = self._reads.transaction
@@ -142,10 +143,13 @@ class Transactions:
             transaction.rollback()
 
     def _forget(self, *, commit: bool = False) -> None:
+        self._suspend()
+        self._database.end(commit=commit)
+
+    def _suspend(self) -> None:
         self._reads.transaction, self._reads.held, self._aborted = None, False, False
         self._reads.noted = None
         self._reads.pins.clear()
-        self._database.end(commit=commit)
 
     @contextmanager
     def one_of(self, number: int, count: int) -> Iterator[None]:
@@ -179,7 +183,7 @@ class Transactions:
         reads = self._reads
         transaction, held, pins, aborted = reads.transaction, reads.held, dict(reads.pins), self._aborted
         noted = reads.noted
-        self._forget()
+        self._suspend()
         try:
             yield
         finally:

@@ -108,6 +108,32 @@ def test_rows_of_the_session_take_part_in_transactions(session: dl.Session) -> N
     assert session.sql("FROM memory.z").fetchall() == [(1,)]
 
 
+def test_a_query_that_fails_aborts_the_transaction(session: dl.Session) -> None:
+    session.sql("BEGIN; INSERT INTO lake.t VALUES (3, NULL); CREATE TABLE memory.z (i INTEGER)")
+    with pytest.raises(dl.SqlError, match="out of order"):
+        session.sql("SELECT error('out of order') FROM lake.t")
+    for statement in ("FROM lake.t", "INSERT INTO lake.t VALUES (4, NULL)", "FROM memory.z"):
+        with pytest.raises(dl.TransactionError, match="has failed; ROLLBACK before"):
+            session.sql(statement)
+    with pytest.raises(dl.TransactionError, match="had failed; it was rolled back"):
+        session.sql("COMMIT")
+    assert session.sql("SELECT count(*) FROM lake.t").fetchone() == (2,)
+    session.sql("BEGIN; INSERT INTO lake.t VALUES (3, NULL); CREATE TABLE memory.z (i INTEGER)")
+    with pytest.raises(dl.BindError):
+        session.sql("SELECT nothing FROM lake.t")
+    session.sql("COMMIT")
+    assert session.sql("SELECT count(*) FROM lake.t, (SELECT count(*) FROM memory.z)").fetchone() == (3,)
+
+
+def test_checkpoint_keeps_the_rows_of_the_open_transaction(session: dl.Session) -> None:
+    session.sql("BEGIN; CREATE TEMP TABLE mine AS SELECT 1 AS i; INSERT INTO lake.t VALUES (3, NULL); CHECKPOINT lake")
+    assert session.sql("FROM mine").fetchall() == [(1,)]
+    session.sql("ROLLBACK")
+    with pytest.raises(dl.BindError, match="mine"):
+        session.sql("FROM mine")
+    assert session.sql("SELECT count(*) FROM lake.t").fetchone() == (2,)
+
+
 def test_variables_hold_what_functions_of_a_lake_return(session: dl.Session) -> None:
     session.sql("SET VARIABLE s = (SELECT max(snapshot_id) FROM ducklake_snapshots('lake'))")
     session.sql("INSERT INTO lake.t VALUES (3, NULL)")
