@@ -145,6 +145,11 @@ WRITTEN = [
     "SELECT a.k, c.id, b.id FROM t a LEFT JOIN g c ON a.k = c.id FULL JOIN u b ON levenshtein(a.s, b.s) + c.j < 20 ORDER BY ALL",
     "SELECT a.k, c.id, b.id FROM t a LEFT JOIN g c ON a.k = c.id RIGHT JOIN u b ON levenshtein(a.s, b.s) < coalesce(c.j, 2) ORDER BY ALL",
     "SELECT a.k, b.id FROM t a LEFT JOIN u b ON list_contains(a.l, b.i) ORDER BY ALL",
+    "SELECT a.k, c.id, b.id FROM t a JOIN g c ON a.k > c.id LEFT JOIN u b ON levenshtein(a.s, c.s) < 3 ORDER BY ALL",
+    "SELECT a.k, c.id, b.id FROM t a JOIN g c ON a.k > c.id RIGHT JOIN u b ON levenshtein(a.s, c.s) < 3 ORDER BY ALL",
+    "SELECT a.k, c.id, b.id FROM t a JOIN g c ON a.k > c.id FULL JOIN u b ON levenshtein(a.s, c.s) < 3 ORDER BY ALL",
+    "SELECT a.k, c.id FROM t a JOIN g c ON a.k > c.id SEMI JOIN u b ON levenshtein(a.s, c.s) < 3 ORDER BY ALL",
+    "SELECT a.k, c.id FROM t a JOIN g c ON a.k > c.id ANTI JOIN u b ON levenshtein(a.s, c.s) < 3 ORDER BY ALL",
     # a join in parentheses under a name, which DuckDB drops after USING
     "SELECT * FROM ((SELECT k, i FROM t) a JOIN u ON a.i = u.i) j ORDER BY ALL",
     "SELECT m, n, j.id FROM ((SELECT k, i FROM t) a JOIN u ON a.i = u.i) j(m, n) ORDER BY ALL",

@@ -163,7 +163,8 @@ def _by_pairs(translation: Translating, node: exp.Join, condition: exp.Expr, sho
         .from_(node.this, copy=False)
         .join(
             exp.Subquery(this=pairs, alias=exp.TableAlias(this=pair)),
-            on=exp.and_(*same, copy=False),
+            # a condition of the left side alone holds for all rows of the right one
+            on=exp.and_(*same, copy=False) if same else exp.true(),
             join_type="LEFT" if node.side.upper() in ("RIGHT", "FULL") else "INNER",
             copy=False,
         )
