@@ -13,12 +13,16 @@ from ducklake_lab.errors import DuckLakeError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation
 from ducklake_lab.model.predicates import ColumnPath, Predicate
 from ducklake_lab.model.types import DataType
-from ducklake_lab.sql.operations import At, Query, TableName
+from ducklake_lab.sql.operations import At, Listing, Query, TableName
 
 #: Most nested views and macros that one statement may expand.
 MOST_EXPANSIONS = 1000
 #: DuckDB's functions that describe a table of its own catalog.
 DESCRIBERS = ("pragma_table_info", "pragma_show", "pragma_storage_info")
+#: Columns of DESCRIBE.
+DESCRIPTION = ("column_name", "column_type", "null", "key", "default", "extra")
+#: A column: its name, its type, whether it may be NULL, and its default; None for columns of no table.
+Described = tuple[str, str, bool, str | None]
 #: Prefix of source names. A random part follows, so that no text contains such a name by chance.
 SOURCE_PREFIX = "ducklake_src_"
 #: Prefix of names of macros in the session's database that a plan needs.
@@ -135,6 +139,18 @@ class Resolver(Protocol):
         The type is None if lakes have no such type.
         """
         return None
+
+    def listing(self, listing: Listing) -> str:
+        """Returns the query of SHOW TABLES or its like."""
+        raise UnsupportedFeatureError("SHOW is not supported here.")
+
+    def described(self, plan: QueryPlan) -> Sequence[Described]:
+        """Returns the columns of a query.
+
+        Raises:
+            BindError: a name does not exist.
+        """
+        raise UnsupportedFeatureError("DESCRIBE is not supported here.")
 
     def texts(self, query: Query) -> Sequence[str]:
         """Runs a query with one text column and returns its rows."""
@@ -254,8 +270,8 @@ class QueryPlan:
         bound: names and columns have been checked. If not, DuckDB checks them, and `refusal` has the error.
         digest: a query that the catalog alone can answer; None if rows are needed.
         types: DuckDB's type names of the columns, if every column is exactly of its type.
-        macros: names of the macros that `duckdb_sql` calls, by their parameters and body.
-        written: the text of a source, by its view, and whether an alias was added to it.
+        macros: the macros that `duckdb_sql` calls: parameters and bodies, by name.
+        written: the text of a source, by its view, and whether an alias was added to it; that of a macro, by its own name.
         definitions: the stored views and macros that the query expands, each with the AT clause that it is read with.
         is_as_written: `duckdb_sql` is the text of the query, with its stars; else it may be printed from a bound tree.
     """
@@ -280,12 +296,15 @@ class QueryPlan:
             name = (printed(f"(SELECT * FROM {text})") or text).removeprefix("(SELECT * FROM ").removesuffix(")")
             return name if is_added else name + (source[2] or "")
 
+        for own, (name, _) in self.written.items():
+            if MACRO_PREFIX in own:
+                column = column.replace(own, name)
         return _NAMED.sub(shown, column) if self.written else column
 
     @property
     def own_sql(self) -> str:
         """The query for DuckDB with the macros that it calls."""
-        return ";\n".join((*self.macros, self.duckdb_sql))
+        return ";\n".join((*self.macros.values(), self.duckdb_sql))
 
     @cached_property
     def _translated(self) -> SparkQuery | DuckLakeError:

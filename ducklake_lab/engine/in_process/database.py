@@ -14,11 +14,10 @@ from ducklake_lab.duckdb import library as duckdb
 from ducklake_lab.duckdb.connections import in_memory
 from ducklake_lab.duckdb.stopping import Stoppable
 from ducklake_lab.duckdb.zones import process_time_zone, zone_of
-from ducklake_lab.engine.in_process.engine import Shown, fetch_with_types, translated
+from ducklake_lab.engine.in_process.engine import Readable, Shown, fetch_with_types, translated
 from ducklake_lab.engine.in_process.row_by_row import is_row_by_row
 from ducklake_lab.engine.turn import Turn
 from ducklake_lab.errors import SqlError, UnsupportedFeatureError
-from ducklake_lab.files.duckdb_query import DuckDbQuery
 from ducklake_lab.model.quoting import quote_identifier
 
 #: Names of the session's own databases.
@@ -66,7 +65,7 @@ class SessionDatabase:
     def run(
         self,
         sql: str,
-        tables: Mapping[str, pa.Table | DuckDbQuery] | None = None,
+        tables: Mapping[str, Readable] | None = None,
         types: Sequence[str] | None = None,
         macros: Mapping[str, str] | None = None,
     ) -> Fetched:
@@ -114,12 +113,22 @@ class SessionDatabase:
     def describe(
         self,
         query: str,
-        tables: Mapping[str, pa.Table | DuckDbQuery] | None = None,
+        tables: Mapping[str, Readable] | None = None,
         macros: Mapping[str, str] | None = None,
     ) -> list[tuple[str, str]]:
         """Binds a query without running it; returns (name, type) of each column. Arguments are as in `run`."""
+        return [(name, kind) for name, kind, _, _ in self.described(query, tables, macros)]
+
+    def described(
+        self,
+        query: str,
+        tables: Mapping[str, Readable] | None = None,
+        macros: Mapping[str, str] | None = None,
+    ) -> list[tuple[str, str, bool, str | None]]:
+        """Binds a query without running it; returns name, type, whether NULLs are allowed, and default of each column."""
         with self._reading(query, tables, macros) as (connection, text):
-            return [(str(row[0]), str(row[1])) for row in connection.execute(f"DESCRIBE {text}").fetchall()]
+            rows = connection.execute(f"DESCRIBE {text}").fetchall()
+            return [(str(row[0]), str(row[1]), row[2] == "YES", row[4]) for row in rows]
 
     def is_row_by_row(self, query: str, view: str) -> bool:
         """Returns whether a query can run on parts of the view's rows; see `in_process.row_by_row`."""
@@ -191,7 +200,7 @@ class SessionDatabase:
     def _reading(
         self,
         sql: str,
-        tables: Mapping[str, pa.Table | DuckDbQuery] | None = None,
+        tables: Mapping[str, Readable] | None = None,
         macros: Mapping[str, str] | None = None,
     ) -> Iterator[tuple[duckdb.DuckDBPyConnection, str]]:
         """Yields the connection, and the statement in the form to run there."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import pyarrow as pa
 
@@ -90,6 +92,21 @@ def read_query(query: DuckDbQuery) -> pa.Table:
             raise query.failure(error) or translated(error) from error
 
 
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A table without rows.
+
+    Attributes:
+        columns: SQL of its columns, with their constraints and defaults.
+    """
+
+    columns: str
+
+
+#: Rows that a statement reads under a name.
+Readable: TypeAlias = pa.Table | DuckDbQuery | Declared
+
+
 class Shown:
     """Named rows that a connection sees during one statement.
 
@@ -100,19 +117,22 @@ class Shown:
     def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
         self._connection = connection
         self._views: list[str] = []
+        self._tables: list[str] = []
         self._macros: list[str] = []
         self._queries: list[DuckDbQuery] = []
 
-    def show(
-        self, sql: str, tables: Mapping[str, pa.Table | DuckDbQuery], macros: Mapping[str, str] | None = None
-    ) -> str:
+    def show(self, sql: str, tables: Mapping[str, Readable], macros: Mapping[str, str] | None = None) -> str:
         """Makes rows visible under names, with the lake's types; returns the statement to run.
 
         Args:
             macros: macros that the statement calls, see `QueryPlan`.
         """
-        texts: list[str] = [*(macros or ()), sql]
+        texts: list[str] = [*(macros or {}).values(), sql]
         for name, rows in tables.items():
+            if isinstance(rows, Declared):
+                self._connection.execute(f"CREATE TEMP TABLE {quote_identifier(name)} ({rows.columns})")
+                self._tables.append(quote_identifier(name))
+                continue
             query = rows if isinstance(rows, DuckDbQuery) else carried(f"{name}_rows", rows)
             self._queries.append(query)
             for table, held in query.tables.items():
@@ -125,7 +145,7 @@ class Shown:
                 continue
             self._connection.execute(f"CREATE OR REPLACE TEMP VIEW {quoted} AS {query.sql}")
             self._views.append(quoted)
-        for name, text in zip((macros or {}).values(), texts, strict=False):
+        for name, text in zip(macros or (), texts, strict=False):
             self._connection.execute(f"CREATE OR REPLACE TEMP MACRO {quote_identifier(name)}{text}")
             self._macros.append(quote_identifier(name))
         return texts[-1]
@@ -138,12 +158,14 @@ class Shown:
         """Removes the rows from the connection."""
         for view in self._views:
             self._connection.execute(f"DROP VIEW IF EXISTS temp.main.{view}")
+        for table in self._tables:
+            self._connection.execute(f"DROP TABLE IF EXISTS temp.main.{table}")
         for macro in self._macros:
             self._connection.execute(f"DROP MACRO IF EXISTS temp.main.{macro}")
             self._connection.execute(f"DROP MACRO TABLE IF EXISTS temp.main.{macro}")
         for query in self._queries:
-            for table in query.tables:
-                self._connection.unregister(table)
+            for held in query.tables:
+                self._connection.unregister(held)
 
 
 def carried(name: str, table: pa.Table) -> DuckDbQuery:

@@ -363,9 +363,10 @@ def _shape(index: int, name: str, kind: DataType) -> dict[str, object]:
 
 
 def default_text(column: Column) -> str | None:
+    """Returns the default of a column as DuckDB lists it; None for nested columns without one."""
     value = column.default_value
     if value is None or value.upper() == "NULL":
-        return "NULL"
+        return None if column.data_type.is_nested else "NULL"
     if column.default_value_type == "expression":
         return value
     return quote_text(value)
@@ -379,12 +380,17 @@ def create_table_sql(table: Table, qualifier: str = "", name: Callable[[str], st
         name: quotes a name; by default only if necessary.
     """
     name = name or _name
-    columns = ", ".join(
-        f"{name(column.name)} {column.data_type.sql()} DEFAULT({default_text(column)})"
+    return f"CREATE TABLE {qualifier}{name(table.name)}({declared_columns(table, name)});"
+
+
+def declared_columns(table: Table, name: Callable[[str], str] = quote_identifier) -> str:
+    """Returns the columns of a table as CREATE TABLE declares them."""
+    return ", ".join(
+        f"{name(column.name)} {column.data_type.sql()}"
+        + (f" DEFAULT({default})" if (default := default_text(column)) is not None else "")
         + ("" if column.nulls_allowed else " NOT NULL")
         for column in table.columns
     )
-    return f"CREATE TABLE {qualifier}{name(table.name)}({columns});"
 
 
 @cache

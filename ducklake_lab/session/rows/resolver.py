@@ -30,6 +30,7 @@ from ducklake_lab.model.quoting import quote_identifier, schema_path
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions.registry import Functions
 from ducklake_lab.session.names.attached_lakes import Lakes, NamedEntry
+from ducklake_lab.session.names.listing import listing_query
 from ducklake_lab.session.names.read_states import At
 from ducklake_lab.session.names.stored_definitions import stored_macro, stored_view
 from ducklake_lab.session.names.system_tables import SystemTables
@@ -39,7 +40,7 @@ from ducklake_lab.session.rows.named_rows import HandedInRows, LakeTable, Metada
 from ducklake_lab.session.rows.result import Result, RunInfo
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query, plan_in_process, plan_query
-from ducklake_lab.sql.plan import MOST_EXPANSIONS, NamedRows, QueryPlan, StoredMacro, StoredView
+from ducklake_lab.sql.plan import MOST_EXPANSIONS, Described, NamedRows, QueryPlan, StoredMacro, StoredView
 from ducklake_lab.sql.planning.planner import as_text
 from ducklake_lab.sql.planning.table_arguments import table_parameters
 from ducklake_lab.sql.spark.settings import meaningful
@@ -53,7 +54,7 @@ _BIGINT = range(-(2**63), 2**63)
 _INTEGER = re.compile(r"\d{1,18}", re.ASCII)
 _SYSTEM_SCHEMAS = ("information_schema", "pg_catalog")
 #: Prefixes of system views that need no schema.
-_SYSTEM_PREFIXES = ("duckdb_", "sqlite_", "pg_")
+_SYSTEM_PREFIXES = ("duckdb_", "sqlite_", "pg_", "pragma_")
 
 
 class NameResolver:
@@ -62,6 +63,7 @@ class NameResolver:
     Args:
         run: runs a plan, for constant expressions and system views.
         columns_of: returns (name, type) for the columns of a plan; None if DuckDB cannot bind it.
+        described: returns the columns of a plan as DESCRIBE does; raises if DuckDB cannot bind it.
 
     Attributes:
         registered: rows from the program, by their name in plans.
@@ -77,12 +79,14 @@ class NameResolver:
         functions: Functions,
         run: Callable[[QueryPlan], Result],
         columns_of: Callable[[QueryPlan], list[tuple[str, str]] | None],
+        described: Callable[[QueryPlan], Sequence[Described]],
         spark_view: Callable[[str], Rows | None],
     ) -> None:
         self._lakes = lakes
         self._database = database
         self._run = run
         self._columns_of = columns_of
+        self._described = described
         self.functions = functions
         self.system = SystemTables(lakes, database, self._query_columns)
         self.registered: dict[str, HandedInRows] = {}
@@ -246,6 +250,18 @@ class NameResolver:
         except BindError:
             return None
         return [(name, type_or_none(kind)) for name, kind in columns]
+
+    def listing(self, listing: op.Listing) -> str:
+        """Returns the query of SHOW TABLES or its like."""
+        return listing_query(listing, self._lakes, self._database, self.system)
+
+    def described(self, plan: QueryPlan) -> Sequence[Described]:
+        """Returns the columns of a query, as DESCRIBE does.
+
+        Raises:
+            BindError: a name does not exist.
+        """
+        return self._described(plan)
 
     def is_metadata_table(self, name: op.TableName) -> bool:
         """Returns whether a name is a table of a lake's catalog database."""

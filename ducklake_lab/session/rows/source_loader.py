@@ -10,6 +10,7 @@ import pyarrow as pa
 from ducklake_lab.catalog.identity import read_of
 from ducklake_lab.catalog.metadata import read_metadata
 from ducklake_lab.engine.in_process.database import SessionDatabase
+from ducklake_lab.engine.in_process.engine import Declared, Readable
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.model.staged import LOCATION_COLUMNS, VIRTUAL_COLUMNS
@@ -17,6 +18,7 @@ from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions import BlameCall, FeedCall, LifeCall
 from ducklake_lab.session.names.attached_lakes import Lakes
+from ducklake_lab.session.names.system_tables import declared_columns
 from ducklake_lab.session.rows import logs
 from ducklake_lab.session.rows.blame import Blames
 from ducklake_lab.session.rows.feed import plan_call
@@ -128,6 +130,14 @@ class SourceLoader:
                 if source.located:
                     fields += [kind.field(name) for name, kind in LOCATION_COLUMNS.items()]
                 tables[source.view] = pa.schema(fields).empty_table()
+        return tables
+
+    def declared(self, plan: QueryPlan) -> dict[str, Readable]:
+        """Returns the sources of a plan as empty tables; those of lakes have constraints and defaults."""
+        tables: dict[str, Readable] = {**self.empty(plan)}
+        for source in plan.sources:
+            if isinstance(source.rows, LakeTable) and not (source.virtual or source.located):
+                tables[source.view] = Declared(declared_columns(source.rows.table))
         return tables
 
     def _columns(self, source: Source) -> Sequence[tuple[str, DataType]]:

@@ -36,7 +36,7 @@ from ducklake_lab.session.rows.table_scans import TableScans
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_spark_text
-from ducklake_lab.sql.plan import QueryPlan, Source
+from ducklake_lab.sql.plan import Described, QueryPlan, Source
 from ducklake_lab.sql.planning.own_source import is_of_one_function
 from ducklake_lab.sql.planning.spark_text import parameters
 from ducklake_lab.sql.spark.stability import differs_by_run
@@ -61,7 +61,13 @@ class Sources:
         self._database = database
         self._engine = engine
         self.names = NameResolver(
-            lakes, database, functions_of(transactions, engine), self.run, self.columns, engine.temporary_view
+            lakes,
+            database,
+            functions_of(transactions, engine),
+            self.run,
+            self.columns,
+            self.described,
+            engine.temporary_view,
         )
         self.blames = Blames(lakes, engine, self.query, self.read_here)
         self.scans = TableScans(lakes, database.time_zone)
@@ -261,6 +267,16 @@ class Sources:
         except BindError:
             raise plan.refusal from None
         raise UnsupportedFeatureError(f"This query is not supported on Spark yet: {plan.refusal}")
+
+    def described(self, plan: QueryPlan) -> list[Described]:
+        """Returns the columns of a query from DuckDB, without running it.
+
+        Raises:
+            BindError: a name does not exist.
+            SqlError, UnsupportedFeatureError: DuckDB cannot bind it.
+        """
+        found = self._database.described(plan.duckdb_sql, self.loader.declared(plan), plan.macros)
+        return [(plan.named(name), kind, nullable, default) for name, kind, nullable, default in found]
 
     def columns(self, plan: QueryPlan) -> list[tuple[str, str]] | None:
         """Returns (name, type) of a query's columns from DuckDB, without running it; None if DuckDB cannot bind it."""

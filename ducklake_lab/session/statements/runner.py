@@ -91,7 +91,7 @@ class Statements:
         self._definitions = Definitions(transactions, sources.names.entry, sources.names.system.view_columns)
         self._rows = RowStatements(transactions, sources, engine, database, self._ddl)
         self.live = LiveTables(transactions, sources, engine, self._ddl)
-        self._described = Describing(lakes, sources, database)
+        self._described = Describing(sources, database)
         self.checking = Checking(transactions, sources, engine)
         transactions.checks = self.checking.settle
         transactions.finds_changes = may_have_changed
@@ -228,8 +228,8 @@ class Statements:
                 return self._call(operation)
             case op.Check():
                 return self.checking.check(self._sources.names.entry(operation.table), operation.since)
-            case op.ShowTables():
-                return self._described.show_tables(operation)
+            case op.Listing():
+                return self._described.show(operation)
             case op.Describe():
                 return self._described.describe(operation)
             case _:

@@ -122,19 +122,13 @@ class LocalStatements:
         )
 
     def create_view(self, statement: op.Statement, view: op.CreateView) -> Result:
-        """Creates a temporary view. Each read of the view resolves its lake tables anew.
-
-        Raises:
-            UnsupportedFeatureError: it reads a lake with SQL that only DuckDB can run.
-        """
+        """Creates a temporary view. Each read of the view resolves its lake tables anew."""
         plan = self._sources.plan(view.query)
         if all(source.kind == "local" for source in plan.sources):
             try:
                 return self.run(statement)
             except BindError as error:
                 raise plan.refusal if isinstance(plan.refusal, BindError) else error from None
-        if not plan.bound:
-            plan.for_spark()  # raises the reason
         if view.name.schema is not None:
             raise UnsupportedFeatureError(f"A temporary view has no schema; call it {view.name.name}.")
         columns = self._database.describe(plan.duckdb_sql, self._sources.loader.empty(plan), plan.macros)
@@ -186,8 +180,9 @@ class LocalStatements:
             self._refuse_setting(setting)
         if first == "PRAGMA" and set(other.words[1:2]) & {"ENABLE_VERIFICATION", "DISABLE_VERIFICATION"}:
             return nothing()  # otherwise DuckDB verifies each query, and crashes on rows from the program
-        if first == "PRAGMA":
-            self._refuse_description(statement)
+        words = split(statement.sql)[0]
+        if first == "PRAGMA" and len(words) > 3 and f"pragma_{words[1].text.casefold()}" in DESCRIBERS:
+            return self._in_process(f"FROM pragma_{statement.sql[words[1].start :]}", other.refusal)
         if _prints_profiles(setting, other.words):
             raise UnsupportedFeatureError(
                 "Profiles that DuckDB prints are not supported; EXPLAIN ANALYZE gives that of a query as its result."
@@ -225,13 +220,6 @@ class LocalStatements:
             raise UnsupportedFeatureError(
                 f"CALL of DuckDB's function {function.casefold()} is not supported; write FROM {function.casefold()}(…)."
             )
-
-    def _refuse_description(self, statement: op.Statement) -> None:
-        """Refuses PRAGMA table_info and storage_info of a lake's table."""
-        words = split(statement.sql)[0]
-        if len(words) > 3 and f"pragma_{words[1].text.casefold()}" in DESCRIBERS:
-            query = f"FROM pragma_{statement.sql[words[1].start :]}"
-            plan_in_process(query, self._sources.names, UnsupportedFeatureError(query))
 
     def _setting_value(self, setting: Setting) -> object:
         if setting.value is None:

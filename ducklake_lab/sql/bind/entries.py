@@ -12,7 +12,7 @@ from typing import Literal
 from sqlglot import exp
 
 from ducklake_lab.duckdb.canonical import is_one
-from ducklake_lab.errors import BindError, EntryNotFoundError
+from ducklake_lab.errors import BindError, EntryNotFoundError, SqlSyntaxError, UnsupportedFeatureError
 from ducklake_lab.model.entries import MacroImplementation
 from ducklake_lab.model.quoting import path_parts, quote_identifier, schema_path
 from ducklake_lab.sql.bind.arguments import has_qualified_names, note_names
@@ -34,7 +34,7 @@ class EntryBinder(Binding):
     Attributes:
         sources: the sources found so far.
         frame: the text around the current node.
-        macros: names of the macros that the text calls, by what creates them.
+        macros: the macros that the text calls: parameters and bodies, by name.
         definitions: the stored views and macros that were expanded, each with its AT clause.
         changed: the query that a statement that changes rows is bound as.
     """
@@ -58,6 +58,11 @@ class EntryBinder(Binding):
         self._known_macros: dict[tuple[str, str] | None, Mapping[tuple[str, str], StoredMacro]] = {}
         self._allowance = Allowance(resolver.most_expansions)
         self._outermost = ""
+
+    @property
+    def is_in_macro(self) -> bool:
+        """Whether names are looked up as in the text of a macro."""
+        return bool(self.expanding) and self.expanding[-1][0] is StoredMacro
 
     # -- sources ---------------------------------------------------------------------------------
 
@@ -137,8 +142,9 @@ class EntryBinder(Binding):
 
     def view(self, view: StoredView, at: At | None) -> tuple[exp.Expr, Outputs, str]:
         """Returns the bound query of a view, its columns under their names, and its text; "" if no text is certain."""
-        tree = view_query(view.sql)
-        with self._inside("view", view, at or self._at), self._reading(view.sql) as frame:
+        with _supported("view", view.name):
+            tree = view_query(view.sql)
+        with self.inside(view, at), self._reading(view.sql) as frame:
             outputs = self.query(tree, None, {})
         columns = name_columns(outputs, list(view.columns), view.name)
         names = [*view.columns] or repeated(outputs)
@@ -167,8 +173,16 @@ class EntryBinder(Binding):
         return type(entry), getattr(entry, "temporary", False), entry.lake, entry.schema, entry.name
 
     @contextmanager
-    def _inside(self, kind: str, entry: StoredView | StoredMacro, at: At | None = None) -> Iterator[None]:
-        key, temporary = self._key(entry), isinstance(entry, StoredView) and entry.temporary
+    def inside(self, entry: StoredView | StoredMacro, at: At | None = None) -> Iterator[None]:
+        """Looks up names in the block as the text of a view or macro does, at a snapshot.
+
+        Raises:
+            BindError: the text is its own part.
+            ExpansionError: the statement expands too many views and macros.
+        """
+        is_view = isinstance(entry, StoredView)
+        kind, at = ("view", at or self._at) if is_view else ("macro", at)
+        key, temporary = self._key(entry), is_view and getattr(entry, "temporary", False)
         title = entry.name if temporary else f"{entry.schema}.{entry.name}"
         if key in self.expanding:
             raise BindError(f"The {kind} {title} refers to itself; infinite recursion detected.")
@@ -223,9 +237,10 @@ class EntryBinder(Binding):
         if macro is None:
             return None
         impl, arguments = self.macro_arguments(macro, call, scope, ctes, aliases)
-        holder = exp.Paren(this=macro_expression(macro, impl, arguments, self._allowance))
+        with _supported("macro", macro.name):
+            holder = exp.Paren(this=macro_expression(macro, impl, arguments, self._allowance))
         before = len(self.sources)
-        with self._inside("macro", macro), self._reading(impl.sql) as body:
+        with self.inside(macro), self._reading(impl.sql) as body:
             around, scope.frame = scope.frame, body
             try:
                 self.children(holder, scope, {})
@@ -256,11 +271,26 @@ class EntryBinder(Binding):
         captures = reads and any(value.find(exp.Identifier) is not None for value in arguments.values())
         parameters = ", ".join(map(declared, impl.parameters))
         definition = f"({parameters}) AS {'TABLE ' if of_rows else ''}{body}"
-        if body is None or captures or not is_one("CREATE", f"CREATE MACRO m{definition}"):
+        known = next((name for name, one in self.macros.items() if one == definition), None)
+        if known is not None:
+            return quote_identifier(known)
+        name = self.own_macro(macro, definition) if body is not None and not captures else None
+        if name is None:
             self.frame.certain = False
             return ""
+        return name
+
+    def own_macro(self, macro: StoredMacro, definition: str) -> str | None:
+        """Returns the name of a macro of the session's database; None if the definition is not one of a macro.
+
+        Args:
+            definition: parameters and bodies, as CREATE MACRO takes them.
+        """
+        if not is_one("CREATE", f"CREATE MACRO m{definition}"):
+            return None
         name = f"{MACRO_PREFIX}{self._token}_{len(self.macros) + 1}_{macro.name}"
-        return quote_identifier(self.macros.setdefault(definition, name))
+        self.macros[name] = definition
+        return quote_identifier(name)
 
     def macro_arguments(
         self,
@@ -290,12 +320,22 @@ class EntryBinder(Binding):
     ) -> tuple[exp.Expr, Outputs, str]:
         """Returns the bound query of a table macro's call, its columns, and the macro's name in the text."""
         impl, arguments = self.macro_arguments(macro, call, scope, ctes, of_rows=True)
-        tree = macro_query(macro, impl, arguments, self._allowance)
+        with _supported("macro", macro.name):
+            tree = macro_query(macro, impl, arguments, self._allowance)
         before = len(self.sources)
-        with self._inside("macro", macro), self._reading(impl.sql) as body:
+        with self.inside(macro), self._reading(impl.sql) as body:
             outputs = self.query(tree, None, {})
         self.frame.called(start_of(call), self.sources[before:])
         return tree, outputs, self._as_own_macro(macro, impl, arguments, True, body.text(), of_rows=True)
+
+
+@contextmanager
+def _supported(kind: str, name: str) -> Iterator[None]:
+    """Refuses a stored text in the block that only DuckDB reads."""
+    try:
+        yield
+    except SqlSyntaxError:
+        raise UnsupportedFeatureError(f"The text of the {kind} {name} is not supported on Spark.") from None
 
 
 def _placed(message: str, name: TableName) -> str:

@@ -28,9 +28,9 @@ from ducklake_lab.sql.operations.commands import (
     Detach,
     DropSecret,
     Execute,
+    Listing,
     Prepare,
     Rollback,
-    ShowTables,
     Use,
 )
 from ducklake_lab.sql.operations.entries import (
@@ -122,6 +122,7 @@ __all__ = [
     "ExplainRefresh",
     "Insert",
     "InsertLiterals",
+    "Listing",
     "LiveStatement",
     "MacroOverload",
     "MacroParameter",
@@ -146,7 +147,6 @@ __all__ = [
     "SetOptions",
     "SetPartitionedBy",
     "SetSortedBy",
-    "ShowTables",
     "SortKey",
     "SqlConstant",
     "Statement",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from ducklake_lab.sql.operations.clauses import Query, TableName
 from ducklake_lab.sql.operations.expectations import Check
@@ -94,12 +95,16 @@ class Checkpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class ShowTables:
-    """SHOW TABLES; `all_schemas` for SHOW ALL TABLES; `source` is the name after FROM, or None; SHOW DATABASES."""
+class Listing:
+    """SHOW TABLES, and the other listings of entries.
 
-    all_schemas: bool = False
+    Attributes:
+        kind: the entries; `all` lists the tables of all schemas, `places` the databases with their paths.
+        source: the database or schema after FROM, whose tables are listed; None for the current schema.
+    """
+
+    kind: Literal["tables", "all", "databases", "schemas", "places"] = "tables"
     source: tuple[str, ...] | None = None
-    databases: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +154,7 @@ Command = (
     | Use
     | Call
     | Checkpoint
-    | ShowTables
+    | Listing
     | Describe
     | Prepare
     | Execute

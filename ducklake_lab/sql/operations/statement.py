@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ducklake_lab.errors import DuckLakeError
 from ducklake_lab.sql.operations.clauses import Query
-from ducklake_lab.sql.operations.commands import Command, Describe, ShowTables, Use
+from ducklake_lab.sql.operations.commands import Command, Describe, Listing, Use
 from ducklake_lab.sql.operations.entries import EntryStatement
 from ducklake_lab.sql.operations.expectations import Check
 from ducklake_lab.sql.operations.live import ExplainRefresh, LiveStatement
@@ -55,4 +55,4 @@ class Statement:
     @property
     def only_reads(self) -> bool:
         """Whether it changes neither a lake nor a database; a query may call a function that does."""
-        return isinstance(self.operation, Query | Explain | ExplainRefresh | Describe | ShowTables | Use | Check)
+        return isinstance(self.operation, Query | Explain | ExplainRefresh | Describe | Listing | Use | Check)

@@ -13,6 +13,7 @@ from ducklake_lab.errors import BindError, SqlSyntaxError, UnsupportedFeatureErr
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.parse.alter import alter_statement
+from ducklake_lab.sql.parse.describe import VERBS, read_listing
 from ducklake_lab.sql.parse.entries import entry_statement
 from ducklake_lab.sql.parse.expectations import check_statement
 from ducklake_lab.sql.parse.general import operation_of, select_from_values
@@ -181,18 +182,22 @@ def _operation(text: str, tokens: Sequence[Token], binder: Binder) -> op.Operati
             raise syntax_error(text, None, "a statement")
         pivot = pivot_as_query(text[cursor.current.start : tokens[-1].end + 1])
         return op.Explain(pivot or _operation(text, cursor.rest(), binder), analyze)
-    if first in ("DESCRIBE", "DESC"):
+    if first == "PRAGMA" and (pragma := read_listing(cursor)) is not None:
+        return pragma
+    if first in VERBS:
         cursor.index += 1
+        listing = read_listing(cursor)
+        if listing is not None:
+            return listing
         if cursor.word() in _QUERY_WORDS:
             query = _general(text, cursor.rest(), binder)
             assert isinstance(query, op.Query)
             return op.Describe(query=query)
         if cursor.word() in PIVOTS and cursor.word(1):
             raise UnsupportedFeatureError(f"DESCRIBE {cursor.word()} is not supported on Spark yet.")
-        cursor.take("TABLE")
         table = cursor.table()
         cursor.finish()
-        return op.Describe(table=table)
+        return op.Describe(table=table, or_setting=first == "SHOW" and len(table.qualifiers) == 0)
     if first == "CREATE":
         _refuse_create(cursor)
     if first == "DROP" and cursor.word(1) not in ("TABLE", "SCHEMA"):

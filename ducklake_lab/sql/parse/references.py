@@ -6,7 +6,7 @@ suffice, and the rest of the text stays as written.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot.tokens import Token, TokenType
@@ -130,6 +130,8 @@ class _Finder:
                 level.expecting = level.in_from
             elif level.expecting and subject and name in PIVOTS and self._is_nameable(index + 1):
                 level.pivot = True  # DESCRIBE PIVOT t
+            elif level.expecting and subject and name == "TABLE" and self._is_nameable(index + 1):
+                pass  # SUMMARIZE TABLE t
             elif level.expecting and name != "LATERAL":
                 level.expecting = False
                 reference = self.reference(index)
@@ -300,6 +302,25 @@ def cte_names(tokens: Sequence[Token]) -> set[str]:
             if word(tokens[after + 1]) in QUERY_WORDS or tokens[after + 1].token_type is TokenType.L_PAREN:
                 names.add(token.text.casefold())
     return names
+
+
+def find_calls(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    """Yields the first and last token of each called name, with its qualifiers; every second one is a dot."""
+    for last, token in enumerate(tokens[:-1]):
+        is_name = token.token_type in (TokenType.VAR, TokenType.IDENTIFIER)
+        if not is_name or tokens[last + 1].token_type is not TokenType.L_PAREN:
+            continue
+        first = last
+        while first > 1 and tokens[first - 1].token_type is TokenType.DOT and _nameable(tokens[first - 2]):
+            first -= 2
+        before = tokens[first - 1] if first else None
+        if before is None or not (before.token_type in _ENDS_OF_NAMED or word(before) in _BEFORE_ALIASES):
+            yield first, last
+
+
+#: Kinds of tokens after which a name with parentheses is an alias with columns, and words before one.
+_ENDS_OF_NAMED = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN)
+_BEFORE_ALIASES = ("AS", "WITH", "RECURSIVE")
 
 
 def splice(text: str, tokens: Sequence[Token], replacements: Sequence[tuple[int, int, str]]) -> str:

@@ -224,28 +224,6 @@ def _deallocate(cursor: Cursor, binder: Binder) -> op.Operation:
     return op.Deallocate(name)
 
 
-def _show(cursor: Cursor, binder: Binder) -> op.Operation:
-    cursor.expect("SHOW")
-    all_schemas = cursor.take("ALL")
-    if cursor.take("TABLES"):
-        first = cursor.current
-        source = tuple(cursor.names("a lake or schema")) if cursor.take("FROM") else None
-        if source is not None and len(source) > 2:
-            raise syntax_error(cursor.text, first, "catalog or catalog.schema")
-        cursor.finish()
-        return op.ShowTables(all_schemas, source)
-    if cursor.take("DATABASES"):
-        cursor.finish()
-        return op.ShowTables(databases=True)
-    if cursor.current is None and not all_schemas:
-        return op.ShowTables(all_schemas=True)
-    if all_schemas or cursor.word() in ("SCHEMAS", "VARIABLES", "SETTINGS"):
-        raise UnsupportedFeatureError(f"SHOW {'ALL ' if all_schemas else ''}{cursor.word()} is not supported yet.")
-    table = cursor.table()
-    cursor.finish()
-    return op.Describe(table=table, or_setting=table.catalog is None and table.schema is None)
-
-
 def _checkpoint(cursor: Cursor, binder: Binder) -> op.Checkpoint:
     cursor.take("FORCE")
     cursor.expect("CHECKPOINT")
@@ -270,5 +248,4 @@ _READERS: dict[str, Callable[[Cursor, Binder], op.Operation]] = {
     "COPY": read_copy,
     "EXECUTE": _execute,
     "DEALLOCATE": _deallocate,
-    "SHOW": _show,
 }

@@ -76,7 +76,7 @@ def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError, query
     tokens = split(text)[0]
     binder = QueryBinder(resolver, written=Written(text, tokens))
     names: dict[str, tuple[str, bool]] = {}
-    written = with_views(text, tokens, binder, quote='"', elsewhere=resolver.owns, written=names)
+    written = with_views(text, tokens, binder, quote='"', written=names)
     sources = tuple(binder.sources)
 
     def on_spark() -> SparkQuery:

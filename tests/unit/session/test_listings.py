@@ -157,7 +157,6 @@ def test_a_view_that_pivots_into_too_many_columns_is_refused(new_catalog: Callab
         session.sql("CREATE VIEW v AS SELECT 1 AS i")
         session.sql(f"UPDATE __ducklake_metadata_lake.ducklake_view SET sql = '{query}'")
         assert session.sql("SHOW ALL TABLES").fetchall() == [("lake", "main", "v", [], [], False)]
-        with pytest.raises(dl.UnsupportedFeatureError, match=r"^PIVOT into more than 100,000 columns"):
-            session.sql("FROM v")
-        with pytest.raises(dl.DuckLakeError, match="limit of 100000"):
-            session.sql(query)
+        for text in ("FROM v", query):
+            with pytest.raises(dl.DuckLakeError, match="limit of 100000"):
+                session.sql(text)

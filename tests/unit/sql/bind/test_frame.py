@@ -13,7 +13,7 @@ def text(planned: QueryPlan) -> str:
     written = planned.duckdb_sql
     for number, source in enumerate(planned.sources, 1):
         written = written.replace(f'"{source.view}"', f"src{number}")
-    for number, name in enumerate(planned.macros.values(), 1):
+    for number, name in enumerate(planned.macros, 1):
         written = written.replace(f'"{name}"', f"macro{number}")
     return written
 
