@@ -197,13 +197,10 @@ def run_transaction(
 
 def run_preview(transactions: Transactions, engine: SparkEngine, run: Callable[[], Result]) -> Preview:
     """Runs statements in a transaction and keeps it open; rolls back if they fail."""
-    transactions.begin(preview=True)
     failed: Sequence[Outcome] = ()
-    try:
+    with transactions.previewing():
         run()
         transaction = transactions.lakes.transaction
-        if not transactions.lakes.in_transaction:
-            raise UsageError("A preview ends with its transaction open; leave COMMIT and ROLLBACK out.")
         if transaction is not None and transaction.expired:
             raise UsageError("A preview does not show snapshots that expire; dry_run => true lists them.")
         if transaction is not None and transaction.new_options and not transaction.has_changes:
@@ -219,7 +216,3 @@ def run_preview(transactions: Transactions, engine: SparkEngine, run: Callable[[
         if transaction.state is not transaction.base:
             preview.dependents = dependents(transaction.lake, transaction.base, transaction.state)
         return preview
-    except BaseException:
-        if transactions.lakes.in_transaction:
-            transactions.rollback()
-        raise

@@ -417,7 +417,7 @@ class Session(Settings, LakeInfo, Autopilot, Branching, Doctoring, ForeignTables
 
         Raises:
             TransactionError: a transaction is open already.
-            UsageError: the statements change no lake, or commit themselves.
+            UsageError: the statements change no lake, commit, or have effects that no rollback takes back, such as files.
         """
         return run_preview(self._transactions, self._engine, lambda: self.sql(text, params, **given))
 

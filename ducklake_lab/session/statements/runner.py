@@ -12,7 +12,7 @@ import pyarrow as pa
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError, did_you_mean
+from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError, UsageError, did_you_mean
 from ducklake_lab.maintenance import checkpoint
 from ducklake_lab.model.quoting import quote_identifier, quoted_path
 from ducklake_lab.session.functions import BlameCall, FeedCall, LifeCall
@@ -40,6 +40,7 @@ from ducklake_lab.session.transactions.rerunning import until_committed
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse, parse_query, plan_query
+from ducklake_lab.sql.parse.references import words_of
 from ducklake_lab.sql.planning.planner import without_pivots
 
 Attach = Callable[[op.Attach], None]
@@ -57,11 +58,27 @@ _USES: Mapping[type, Use] = {
     op.Use: "look",
 }
 
+#: Operations whose effects a rollback leaves, and first words of others: files, secrets and lakes of the session.
+_KEPT = (op.CopyTo, op.Attach, op.Detach, op.CreateSecret, op.DropSecret)
+_KEPT_WORDS = frozenset(("INSTALL", "FORCE", "UPDATE_EXTENSIONS"))
+
 
 def _use_of(operation: op.Operation) -> Use:
     if isinstance(operation, op.Call) and operation.function.name.casefold() == "set_commit_message":
         return "change"  # it reads no rows
     return _USES.get(type(operation))
+
+
+def _check_revertible(statement: op.Statement) -> None:
+    """Raises UsageError where a preview cannot take a statement's effects back, or would end with it."""
+    operation = statement.operation
+    if isinstance(operation, op.Begin | op.Commit | op.Rollback):
+        raise UsageError("A preview ends with its transaction open; leave BEGIN, COMMIT and ROLLBACK out.")
+    is_kept = isinstance(operation, op.Other) and operation.words[0] in _KEPT_WORDS
+    if is_kept or isinstance(operation, _KEPT):
+        raise UsageError(
+            f"{words_of(statement.sql)[0]} has effects that no rollback takes back, so there is no preview of it; run it alone."
+        )
 
 
 class Statements:
@@ -102,6 +119,8 @@ class Statements:
     def run_statement(self, statement: op.Statement) -> Result:
         """Runs one statement of a text; returns its result."""
         operation = statement.operation
+        if self._transactions.is_previewing:
+            _check_revertible(statement)
         if not isinstance(operation, op.Rollback | op.Commit):
             self._transactions.check_usable()
         written = self._local.metadata_target(statement)

@@ -46,6 +46,7 @@ class Transactions:
         last: the last transaction of a single statement.
         checks: checks the expectations of changed tables before a commit.
         finds_changes: looks for rows that others changed, for a commit.
+        is_previewing: the statements of a preview are running.
     """
 
     def __init__(self, lakes: Lakes, database: SessionDatabase) -> None:
@@ -61,6 +62,7 @@ class Transactions:
         self._known: dict[str, CachedCatalog] = {}
         self._aborted = False
         self._is_preview = False
+        self.is_previewing = False
 
     @property
     def is_writing(self) -> bool:
@@ -93,6 +95,20 @@ class Transactions:
             with self._reads.noting(None):
                 for lake in self.lakes:
                     self.lakes.state(lake)
+
+    @contextmanager
+    def previewing(self) -> Iterator[None]:
+        """Opens a transaction and runs the statements of a preview in the block; the transaction stays open."""
+        self.begin(preview=True)
+        self.is_previewing = True
+        try:
+            yield
+        except BaseException:
+            if self._reads.held:
+                self.rollback()
+            raise
+        finally:
+            self.is_previewing = False
 
     @property
     def written(self) -> str | None:

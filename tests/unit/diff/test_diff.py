@@ -310,17 +310,28 @@ def test_a_preview_is_committed_or_rolled_back(session: dl.Session) -> None:
     ("text", "error", "message"),
     [
         ("SELECT 1", dl.UsageError, "change nothing"),
-        ("INSERT INTO t VALUES (3); COMMIT", dl.UsageError, "leave COMMIT"),
+        ("INSERT INTO t VALUES (3); COMMIT", dl.UsageError, "leave BEGIN, COMMIT and ROLLBACK out"),
+        ("PREPARE a AS COMMIT; INSERT INTO t VALUES (3); EXECUTE a", dl.UsageError, "leave BEGIN, COMMIT"),
+        ("INSERT INTO t VALUES (3); ROLLBACK; INSERT INTO t VALUES (4)", dl.UsageError, "leave BEGIN, COMMIT"),
+        ("COPY t TO '{folder}/a.csv'; INSERT INTO t VALUES (3)", dl.UsageError, "COPY has effects"),
+        ("ATTACH '{folder}/a.db' AS a", dl.UsageError, "ATTACH has effects"),
+        ("DETACH lake", dl.UsageError, "DETACH has effects"),
+        ("CREATE SECRET (TYPE s3, KEY_ID 'a', SECRET 'b'); DELETE FROM t", dl.UsageError, "CREATE has effects"),
+        ("INSTALL spatial", dl.UsageError, "INSTALL has effects"),
         ("INSERT INTO t VALUES (3); SELECT nothing", dl.DuckLakeError, "nothing"),
     ],
 )
-def test_what_cannot_be_previewed_leaves_no_transaction(
-    session: dl.Session, text: str, error: type[Exception], message: str
+def test_what_cannot_be_previewed_changes_nothing(
+    session: dl.Session, text: str, error: type[Exception], message: str, tmp_path: Path
 ) -> None:
+    folder = tmp_path / "other"
+    folder.mkdir()
     session.sql("CREATE TABLE t (i INTEGER)")
     with pytest.raises(error, match=message):
-        session.preview(text)
+        session.preview(text.format(folder=folder))
     session.sql("BEGIN; ROLLBACK")
+    assert session.sql("FROM t").fetchall() == [] and session.current_snapshot().snapshot_id == 1
+    assert list(folder.iterdir()) == [] and session.sql("FROM duckdb_secrets()").fetchall() == []
 
 
 def test_machines_and_pages(session: dl.Session, tmp_path: Path) -> None:
