@@ -6,7 +6,7 @@ no row begins after it, and what ended later has not ended.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -103,11 +103,33 @@ def is_of_newest(source: Source) -> bool:
     return False
 
 
-def copy_metadata(source: Source, inlined: Sequence[tuple[str, bool]]) -> None:
+def tables_with_later_ends(source: Source, inlined: Sequence[tuple[str, bool]]) -> set[int]:
+    """Return the ids of tables with files or inlined rows at the snapshot that later ones ended.
+
+    Bounds of such a table may be those of the rows that are left: maintenance makes them narrower.
+
+    Args:
+        inlined: from `define_metadata`.
+    """
+    later = f"> {source.snapshot.snapshot_id:d}"
+    found = {int(row[0]) for row in source.rows(t.data_file, ("table_id",), f"end_snapshot {later}")}
+    _, begin, end = map(quote_identifier, source.lake.version.inlined_columns)
+    i = t.inlined_data_tables
+    for table_id, name in source.connection.execute(sa.select(i.c.table_id, i.c.table_name)).all():
+        if (name, True) in inlined and int(table_id) not in found:
+            ended = f"NOT ({begin} {later}) AND {end} {later}"
+            query = f"SELECT count(*) FROM {source.prefix}{quote_identifier(name)} WHERE {ended}"
+            if run_text(source.target, query).scalar_one():
+                found.add(int(table_id))
+    return found
+
+
+def copy_metadata(source: Source, inlined: Sequence[tuple[str, bool]], unbounded: Collection[int] = ()) -> None:
     """Copies all but options, in the transaction of the target; the caller commits it.
 
     Args:
         inlined: from `define_metadata`.
+        unbounded: ids of tables whose own bounds are left out, which makes them unknown.
     """
     lake, connection, target, snapshot = source.lake, source.connection, source.target, source.snapshot
     prefix, version = source.prefix, lake.version
@@ -121,6 +143,8 @@ def copy_metadata(source: Source, inlined: Sequence[tuple[str, bool]]) -> None:
             if name == t.inlined_data_tables.name:
                 named = ", ".join(quote_text(of) for of, is_data in inlined if is_data)
                 condition += f" AND table_name IN ({named or 'NULL'})"
+            if name == t.table_column_stats.name and unbounded:
+                condition += f" AND table_id NOT IN ({', '.join(map(str, sorted(unbounded)))})"
             _copy(target, prefix, name, _values(table, snapshot), condition)
     mappings = "mapping_id IN (SELECT mapping_id FROM ducklake_column_mapping)"
     _copy(target, prefix, t.name_mapping.name, _values(t.name_mapping, snapshot), mappings)
@@ -143,7 +167,7 @@ def count_ids_anew(writes: Writes, snapshot: Snapshot) -> None:
 
 
 def count_rows_anew(writes: Writes) -> None:
-    """Set the counts of rows and bytes of tables to those of their files and inlined rows; their bounds stay wide enough."""
+    """Set the counts of rows and bytes of tables to those of their files and inlined rows."""
     f, target = t.data_file, writes.connection
     live = f.c.end_snapshot.is_(None)
     counts = sa.select(f.c.table_id, sa.func.sum(f.c.record_count), sa.func.sum(f.c.file_size_bytes))

@@ -282,7 +282,8 @@ def _fill(lake: Lake, location: CatalogLocation, branch: Branch, snapshot: Snaps
                     if not branch.is_shared:
                         files = files_to_take(source, folders, data_path, named)
                         taking = pool.submit(take_over_files, files, copy=branch.is_copied)
-                    copying.copy_metadata(source, inlined)
+                    unbounded = set() if is_newest else copying.tables_with_later_ends(source, inlined)
+                    copying.copy_metadata(source, inlined, unbounded)
                 target.commit()
                 target.begin()
                 writes = Writes(target)
@@ -306,12 +307,14 @@ def _fill(lake: Lake, location: CatalogLocation, branch: Branch, snapshot: Snaps
 
 
 def _copy_options(connection: sa.Connection, writes: Writes, snapshot: Snapshot, data_path: str) -> None:
-    """Copies options and the tags of snapshots that the branch has."""
+    """Copies options of the lake and of entries that the branch has, and the tags of its snapshots."""
     rows: list[dict[str, object]] = []
     for scope, scope_id, key, value in read_options(connection):
         is_later = key.startswith(TAG) and (not value.isdecimal() or int(value) > snapshot.snapshot_id)
         is_of_branches = key.startswith((PREFIX, registry.MERGED, REMARK)) or key in (OWN, registry.ROWS)
-        if not is_later and not is_of_branches:
+        # the branch gives these ids to entries of its own
+        is_of_later = scope_id is not None and scope_id >= snapshot.next_catalog_id
+        if not is_later and not is_of_later and not is_of_branches:
             stored = data_path if key == "data_path" and scope is None else value
             rows.append({"key": key, "value": stored, "scope": scope, "scope_id": scope_id})
     writes.insert_many(t.lake_metadata, rows)

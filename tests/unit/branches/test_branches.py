@@ -72,6 +72,26 @@ def test_a_branch_at_an_earlier_snapshot_gives_no_id_again(session: dl.Session, 
     assert not session.doctor().is_ill
 
 
+@pytest.mark.parametrize("limit", [0, 1000])
+def test_bounds_of_a_branch_are_not_those_of_later_rows(uri: str, tmp_path: Path, limit: int) -> None:
+    with dl.connect(uri, alias="lake", data_path=f"{tmp_path}/data", engine="duckdb") as session:
+        session.sql(f"CALL lake.set_option('data_inlining_row_limit', {limit}); CREATE TABLE f (i BIGINT, n BIGINT)")
+        session.sql("INSERT INTO f SELECT i, CASE WHEN i < 50 THEN i END FROM range(100) r(i)")
+        session.sql("CALL lake.set_option('data_inlining_row_limit', 0); INSERT INTO f SELECT 1, 1 FROM range(20)")
+        before = session.current_snapshot().snapshot_id
+        session.sql("DELETE FROM f WHERE i >= 50; DELETE FROM f WHERE i = 1")
+        session.sql("CALL lake.rewrite_data_files('f', delete_threshold => 0)")
+        session.branch("old", at=before)
+        session.switch("old")
+        names = "column_id, contains_null, min_value, max_value"
+        bounds = session.sql(f"SELECT {names} FROM __ducklake_metadata_lake.ducklake_table_column_stats").fetchall()
+        wrong = [row for row in bounds if (row[0] == 1 and row[3] != "99") or (row[0] == 2 and not row[1])]
+        assert wrong == []
+        session.sql("INSERT INTO f VALUES (0, 0)")
+        assert session.sql("SELECT count(*), min(i), max(i), count(n) FROM f").fetchall() == [(121, 0, 99, 71)]
+        assert not session.doctor().is_ill
+
+
 def test_changes_stay_on_the_branch(session: dl.Session, uri: str) -> None:
     made = session.branch("fix")
     assert (made.name, made.snapshot_id, made.parent) == ("fix", 3, None)
@@ -133,6 +153,19 @@ def test_tags_and_options_come_along(session: dl.Session) -> None:
     assert session.tags() == {"early": 1}
     assert [row["value"] for row in session.options() if row["option"] == "parquet_compression"] == ["zstd"]
     assert not [row for row in session.options() if str(row["option"]).startswith("ducklake_lab_branch:")]
+
+
+def test_options_of_later_tables_do_not_come_along(session: dl.Session) -> None:
+    before = session.current_snapshot().snapshot_id
+    session.sql("CALL lake.set_option('data_inlining_row_limit', 7, table_name => 't')")
+    session.sql(
+        "CREATE TABLE later (i INTEGER); CALL lake.set_option('data_inlining_row_limit', 0, table_name => 'later')"
+    )
+    session.branch("old", at=before)
+    session.switch("old")
+    session.sql("CREATE TABLE own (i INTEGER)")
+    found = session.sql("SELECT scope_entry, value FROM lake.options() WHERE scope = 'TABLE'").fetchall()
+    assert [(entry.rpartition(".")[2], value) for entry, value in found] == [("t", "7")]
 
 
 @pytest.mark.parametrize("name", ["", "a b", "../x", "a/b", "-a", ".a", "a..b", "a.", "ä", "x" * 41, "a#b", "a\n"])
