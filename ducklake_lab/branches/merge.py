@@ -98,7 +98,7 @@ class BranchMerge:
         self._words = branch_words(branch.name)
         self.conflicts = Unsettled()
         with (parent or transaction.lake).connect() as connection:
-            self._merged = registry.read_merged(connection, branch)
+            self._merged = registry.read_merged(connection, branch, transaction.new_options)
         self.since = branch.snapshot_id if self._merged.snapshot_id is None else self._merged.snapshot_id
         with lake.connect() as connection:
             self._tip = lake.state(connection, lake.snapshot(connection))

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import tables as t
 from ducklake_lab.catalog.branches.branch import Branch, read_branch
 from ducklake_lab.catalog.branches.points import OWN, PREFIX
-from ducklake_lab.catalog.options import OptionRow, write_option
+from ducklake_lab.catalog.options import OptionRow, Scope, write_option
 from ducklake_lab.catalog.writes import Writes
 from ducklake_lab.errors import CatalogError, EntryNotFoundError, did_you_mean
 
+#: Values of options by their scope and name.
+Options = Mapping[tuple[Scope, str], str | None]
 #: Option of a branch's own catalog; its value lists tables with the first row id that the branch gives out: `3:100,5:7`.
 ROWS = "ducklake_lab_branch_rows"
 #: Prefix of options of the lake, or branch, into which a branch was merged; the rest of the key is its name.
@@ -29,7 +32,7 @@ class MergedUpTo:
 
     Attributes:
         key: of the option.
-        text: the option's value; None where it is not set.
+        text: the option's value in the catalog; None where it is not set.
         snapshot_id: the last of the branch's snapshots that was merged; None where none was.
     """
 
@@ -43,12 +46,16 @@ class MergedUpTo:
         return f"{branch.created.isoformat()} {branch.generation} {snapshot_id}"
 
 
-def read_merged(connection: sa.Connection, branch: Branch) -> MergedUpTo:
-    """Return up to where a branch was merged into a lake."""
+def read_merged(connection: sa.Connection, branch: Branch, staged: Options = MappingProxyType({})) -> MergedUpTo:
+    """Return up to where a branch was merged into a lake.
+
+    Args:
+        staged: options that an open transaction sets; it may have merged the branch.
+    """
     m = t.lake_metadata
     key = MERGED + branch.name.casefold()
     text = connection.scalar(sa.select(m.c.value).where(m.c.scope.is_(None), m.c.key == key))
-    own, _, snapshot = str(text or "").rpartition(" ")
+    own, _, snapshot = str(staged.get(((None, None), key), text) or "").rpartition(" ")
     is_own = own == MergedUpTo.value(branch, 0).rpartition(" ")[0] and re.fullmatch(r"\d{1,18}", snapshot, re.ASCII)
     return MergedUpTo(key, text, int(snapshot) if is_own else None)
 

@@ -299,6 +299,17 @@ def test_a_merge_in_a_transaction_is_rolled_back(session: dl.Session) -> None:
     assert session.merge("fix") is not None
 
 
+def test_a_transaction_merges_once(session: dl.Session) -> None:
+    on_branch(
+        session, "INSERT INTO t SELECT i, 'new', 0 FROM range(300, 330) r(i); INSERT INTO t VALUES (400, 'few', 1)"
+    )
+    with session.transaction():
+        session.merge("fix")
+        session.merge("fix")
+    assert one(session, "SELECT count(*) FROM t WHERE i >= 300") == 31
+    assert session.merge("fix") is None
+
+
 def test_what_cannot_be_merged_is_refused(session: dl.Session) -> None:
     with pytest.raises(dl.EntryNotFoundError, match=r'no branch "fixx". Did you mean'):
         session.merge("fixx")
