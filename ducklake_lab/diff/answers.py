@@ -275,13 +275,18 @@ class Aligned:
     def beyond(self, mine: pa.Table, other: pa.Table) -> pa.Table:
         """The rows that one side has more often than the other one."""
         later = range(len(self.columns) - self.only_before)
-        listed = ", ".join(f"c{i}" for i in later)
-        equal = " AND ".join(f"a.c{i} IS NOT DISTINCT FROM b.c{i}" for i in later)
+        values = {f"k{i}": f"c{i}" for i in later}
+        # to DuckDB a month equals 30 days
+        texts = (i for i in later if has_part(self.columns[i].data_type, ("interval",)))
+        values |= {f"x{i}": f"CAST(c{i} AS VARCHAR)" for i in texts}
+        listed = ", ".join(f"{value} AS {name}" for name, value in values.items())
+        names = ", ".join(values)
+        equal = " AND ".join(f"a.{name} IS NOT DISTINCT FROM b.{name}" for name in values)
         everything = ", ".join(f"a.c{i}" for i in range(len(self.columns)))
         return engine.evaluate(
-            f"SELECT {everything} FROM (SELECT *, row_number() OVER (PARTITION BY {listed}) AS n FROM mine) AS a "
-            f"LEFT JOIN (SELECT {listed}, count(*) AS n FROM other GROUP BY {listed}) AS b ON {equal} "
-            "WHERE a.n > coalesce(b.n, 0) ORDER BY ALL",
+            f"SELECT {everything} FROM (SELECT *, row_number() OVER (PARTITION BY {names}) AS n FROM (SELECT *, {listed} "
+            f"FROM mine)) AS a LEFT JOIN (SELECT {names}, count(*) AS n FROM (SELECT {listed} FROM other) GROUP BY {names}) "
+            f"AS b ON {equal} WHERE a.n > coalesce(b.n, 0) ORDER BY ALL",
             {"mine": mine, "other": other},
         )
 

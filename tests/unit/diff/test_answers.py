@@ -83,6 +83,17 @@ def test_rows_without_a_key_are_a_multiset(session: dl.Session) -> None:
     assert session.compare("SELECT i % 2 AS odd FROM t WHERE i < 40", 1, 2).summary.deleted == 10
 
 
+def test_a_month_is_not_thirty_days(session: dl.Session) -> None:
+    session.sql("CREATE TABLE spans AS SELECT INTERVAL '1 month' AS x, [INTERVAL '1 day'] AS y FROM range(2)")
+    before = session.current_snapshot().snapshot_id
+    session.sql("UPDATE spans SET x = INTERVAL '30 days'")
+    session.sql("UPDATE spans SET y = [INTERVAL '24 hours']")
+    found = session.compare("SELECT x FROM spans", before, before + 1).summary
+    assert (found.deleted, found.inserted, found.unchanged) == (2, 2, 0)
+    assert [row[0] for row in session.when("SELECT y FROM spans").fetchall()] == [before, before + 2]
+    assert session.compare("SELECT x, y FROM spans", before + 2, before + 2).is_empty
+
+
 def test_one_row_is_that_row(session: dl.Session) -> None:
     (row,) = session.compare("SELECT count(*) AS n, sum(i) AS s, min(g) AS g FROM t", 1, 4).rows()
     assert (row.kind, row.changed, row.steps) == ("updated", ("n", "s"), {"n": 20, "s": 3225})
