@@ -12,8 +12,11 @@ from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.snapshots import read_changes
 from ducklake_lab.model.changes import MAINTENANCE, parse_changes
 
-#: Rows that say which files, columns and keys a table has, and since when.
-_VERSIONED = (t.data_file, t.delete_file, t.table, t.column, t.partition_info, t.sort_info, t.column_tag)
+#: Columns with the ids of tables, in rows that say which files, columns, keys and tags a table has, and since when.
+_VERSIONED = (
+    *(each.c.table_id for each in (t.data_file, t.delete_file, t.table, t.column)),
+    *(t.partition_info.c.table_id, t.sort_info.c.table_id, t.column_tag.c.table_id, t.tag.c.object_id),
+)
 
 
 class ChangesAfter:
@@ -66,16 +69,16 @@ class ChangesAfter:
 def touched_tables(lake: Lake, connection: sa.Connection, start: int, end: int) -> set[int]:
     """Return the ids of tables that snapshots after `start`, up to `end`, may have changed; not of tables they made.
 
-    Where some of these snapshots have expired, it is every table of which files, columns or keys are younger than
-    `start` or ended since, and every table that has inlined rows.
+    Where some of these snapshots have expired, it is every table of which files, columns, keys or tags are younger than
+    `start` or ended since, and every table that has inlined rows; with the ids of other entries that have such tags.
     """
     changes = ChangesAfter(connection, start, end)
     touched = changes.tables
     if changes.is_whole(start):
         return touched
-    for versioned in _VERSIONED:
-        c = versioned.c
+    for table_id in _VERSIONED:
+        c = table_id.table.c
         in_between = sa.or_(c.begin_snapshot.between(start + 1, end), c.end_snapshot.between(start + 1, end))
-        touched |= set(connection.execute(sa.select(c.table_id).where(in_between).distinct()).scalars())
+        touched |= set(connection.execute(sa.select(table_id).where(in_between).distinct()).scalars())
     touched |= set(connection.execute(sa.select(t.inlined_data_tables.c.table_id).distinct()).scalars())
     return touched | set(inlined_deletions.tables(connection, lake.database))

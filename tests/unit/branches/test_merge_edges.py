@@ -296,6 +296,22 @@ def test_a_field_that_one_side_dropped_goes_where_the_other_wrote_another(sessio
     assert rows(session, "SELECT s FROM p WHERE k < 3 ORDER BY k") == [({"a": 0},), ({"a": 50},), ({"a": 2},)]
 
 
+def test_a_comment_of_an_expired_snapshot_is_merged(session: dl.Session) -> None:
+    # without inlined rows, nothing else shows that the table may have changed
+    session.sql("CALL lake.set_option('data_inlining_row_limit', 0); CREATE TABLE w (i INTEGER)")
+    began = session.branch("more").snapshot_id
+    on_branch(
+        session,
+        "COMMENT ON TABLE w IS 'about'",
+        "CREATE TABLE u (i INTEGER)",
+        "CREATE TABLE v (i INTEGER)",
+        f"CALL lake.expire_snapshots(versions => [{began + 1}, {began + 2}])",
+        name="more",
+    )
+    session.merge("more")
+    assert session.state().table("main", "w").comment == "about"
+
+
 @pytest.mark.parametrize("text", ['{"snapshot": Infinity', '{"snapshot": 1e999', "[" * 100_000, '{"snapshot": null'])
 def test_a_text_that_describes_no_branch_is_none(text: str) -> None:
     rest = ', "parent": null, "created": "2026-01-01T00:00:00+00:00"}'
