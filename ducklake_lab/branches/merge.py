@@ -138,7 +138,12 @@ class BranchMerge:
             if self.conflicts.total:
                 raise conflict_error(f"{self._words.start} is not {done}", self.conflicts)
             transaction = self._transaction
-            merge.stage(lambda table: bring_table(transaction, self._lake, self._tip, table, self._engines))
+
+            def bring(table: Table) -> None:
+                bring_table(transaction, self._lake, self._tip, merge.with_targets(table), self._engines)
+
+            merge.stage(bring)
+            arrivals.tables = [*map(merge.with_targets, arrivals.tables)]
             stage_arrivals(transaction, arrivals, self._engines)
 
     @property

@@ -1,4 +1,4 @@
-"""Defines and drops expectations of a table; their columns follow the table's."""
+"""Defines and drops expectations of a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from ducklake_lab.model.expectations import PREFIX, Expectation, Named, expectat
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import NUMBERS, DataType
 from ducklake_lab.sql import operations as op
-from ducklake_lab.sql.bind.expansion import renamed
 from ducklake_lab.sql.parse.expectations import stored_condition
 
 #: The catalog keeps names of tags in short texts.
@@ -87,22 +86,6 @@ def without_column(table: Table, column: Column, *, cascade: bool) -> Table:
                 f"{quote_identifier(table.name)} DROP EXPECTATION {quote_identifier(expectation.name)} first, or DROP COLUMN … CASCADE."
             )
         table = replace(table, tags=with_tag(table, expectation.key, None))
-    return table
-
-
-def with_renamed(table: Table, column: Column, new_name: str) -> Table:
-    """Returns a table whose conditions name a column as it will be; the ids of the columns stay."""
-    for expectation in expectations_of(table):
-        names = [name for name, column_id in expectation.columns if column_id == column.column_id]
-        if expectation.kind != "check" or not names:
-            continue
-        (old,) = names
-        sql = renamed(expectation.sql, old, new_name)
-        columns = tuple(
-            (new_name if number == column.column_id else name, number) for name, number in expectation.columns
-        )
-        changed = replace(expectation, sql=sql, columns=columns)
-        table = replace(table, tags=with_tag(table, changed.key, changed.text()))
     return table
 
 

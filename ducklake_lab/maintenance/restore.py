@@ -32,6 +32,7 @@ from ducklake_lab.model.state import CatalogState
 from ducklake_lab.scan.plan import ScanFile, ScanPlan
 from ducklake_lab.scan.positions import check_files, deleted_positions
 from ducklake_lab.scan.restoring import RestorePlan, plan_restore
+from ducklake_lab.sql.bind import following
 from ducklake_lab.storage import Storage
 from ducklake_lab.transaction.transaction import Transaction
 
@@ -158,7 +159,18 @@ def _with_entries_of(transaction: Transaction, current: Table | None, then: Cata
                 raise UnsupportedFeatureError(
                     f"{old.name} is partitioned by a column it did not have then; RESET PARTITIONED BY first."
                 )
-        transaction.replace_table(replace(current, columns=old.columns))
+        keys = following.sort_keys(current, old.columns)
+        is_same = current.sort is None or current.sort.keys == keys
+        sort = current.sort if is_same else transaction.new_sort(keys)
+        tags = following.expectation_tags(current, old.columns)
+        table = replace(current, columns=old.columns, sort=sort, tags=tags)
+        known = set(following.missing_columns(current))
+        for what, name, drop in following.missing_columns(table):
+            if (what, name, drop) not in known:
+                raise UnsupportedFeatureError(
+                    f"{old.name} had no column {name} then, and its {what} names it; {drop} first."
+                )
+        transaction.replace_table(table)
     return transaction.state.tables[old.table_id]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 from ducklake_lab.model.entries import Column, PartitionField, Table
+from ducklake_lab.model.expectations import Expectation, changed_tags
 
 #: Ids that no catalog assigns, of columns that the other side alone has: they read as their first default.
 _ABSENT = 2_000_000_000
@@ -60,7 +61,7 @@ class ColumnIds:
                 PartitionField(self.ours.get(key.column_id, key.column_id), key.transform) for key in partition.fields
             )
             partition = replace(partition, fields=fields)
-        return replace(table, columns=tuple(columns), partition=partition)
+        return replace(table, columns=tuple(columns), partition=partition, tags=changed_tags(table, self._named))
 
     def to_theirs(self, columns: Iterable[Column]) -> tuple[Column, ...]:
         """Return columns of ours as theirs has them; what only ours has gets ids of no column."""
@@ -77,6 +78,11 @@ class ColumnIds:
             return replace(column, column_id=number, children=tuple(map(changed, column.children)))
 
         return tuple(map(changed, columns))
+
+    def _named(self, expectation: Expectation) -> Expectation:
+        """Return an expectation of theirs with ids of ours."""
+        columns = tuple((name, self.ours.get(number, number)) for name, number in expectation.columns)
+        return replace(expectation, columns=columns)
 
     def _own(self, column: Column) -> Column:
         number = self.ours.get(column.column_id, column.column_id)

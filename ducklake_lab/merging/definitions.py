@@ -9,10 +9,11 @@ from typing import TypeVar
 from ducklake_lab.errors import EntryExistsError, UnsupportedFeatureError
 from ducklake_lab.merging.conflicts import Conflict, Reason, Rule, TableRules, Unsettled, Words
 from ducklake_lab.merging.nested import merged_fields
-from ducklake_lab.model.entries import Column, PartitionField, SortKey, Table
+from ducklake_lab.model.entries import Column, PartitionField, SortKey, SortSpec, Table
 from ducklake_lab.model.expectations import PREFIX
 from ducklake_lab.model.promotion import is_wider
 from ducklake_lab.model.transforms import parse_transform
+from ducklake_lab.sql.bind import following
 from ducklake_lab.transaction.transaction import Transaction
 
 _Value = TypeVar("_Value")
@@ -96,18 +97,21 @@ class Merging:
         partition = self._three(
             partition_fields(theirs), partition_fields(base), partition_fields(ours), "partition keys"
         )
-        sort = self._three(_keys(theirs), _keys(base), _keys(ours), "sort keys")
+        their_keys, old_keys, own_keys = (following.sort_keys(table, columns) for table in (theirs, base, ours))
+        sort = self._three(their_keys, old_keys, own_keys, "sort keys")
+        tags = self._tags(*(dict(following.expectation_tags(table, columns)) for table in (theirs, base, ours)))
         table = replace(
             ours,
             name=self._three(theirs.name, base.name, ours.name, "name"),
             schema_id=self._three(theirs.schema_id, base.schema_id, ours.schema_id, "schema"),
             columns=tuple(columns),
             comment=self._three(theirs.comment, base.comment, ours.comment, "comment"),
-            tags=self._tags(dict(theirs.tags), dict(base.tags), dict(ours.tags)),
+            tags=tags,
             partition=ours.partition if partition == partition_fields(ours) else theirs.partition,
-            sort=ours.sort if sort == _keys(ours) else theirs.sort,
+            sort=ours.sort if sort == _keys(ours) else SortSpec(0, sort) if sort else None,
         )
-        self._check_keys(table, partition, ours)
+        self._check_keys(table, partition, (ours, theirs))
+        self._check_names(table, ours)
         strict += [column for column in came if not column.nulls_allowed]
         return Definition(table, tuple(gone), tuple(came), tuple(reshaped), tuple(strict))
 
@@ -241,14 +245,27 @@ class Merging:
                 "needs one; drop the table instead."
             )
 
-    def _check_keys(self, table: Table, fields: tuple[PartitionField, ...], ours: Table) -> None:
+    def _check_keys(self, table: Table, fields: tuple[PartitionField, ...], sides: Iterable[Table]) -> None:
         ids = {part.column_id for part in table.all_columns()}
         for key in fields:
             if key.column_id not in ids:
-                column = ours.column_by_id(key.column_id)
-                name = column.name if column is not None else f"#{key.column_id}"
+                columns = (side.column_by_id(key.column_id) for side in sides)
+                name = next((column.name for column in columns if column is not None), f"#{key.column_id}")
                 raise UnsupportedFeatureError(
                     f"{self._title} is partitioned by {name}, which goes with {self._words.title}; RESET PARTITIONED BY first."
+                )
+
+    def _check_names(self, table: Table, ours: Table) -> None:
+        """Raises UnsupportedFeatureError where a sort key or an expectation loses a column that it names."""
+        here, now = ({(column.column_id, column.name) for column in one.columns} for one in (ours, table))
+        if here <= now and (table.sort, table.tags) == (ours.sort, ours.tags):
+            return
+        known = set(following.missing_columns(ours))
+        for what, name, drop in following.missing_columns(table):
+            if (what, name, drop) not in known:
+                raise UnsupportedFeatureError(
+                    f"{self._title} has no column {name} with {self._words.title}, and its {what} names it; {drop} first, "
+                    "on the side that has it."
                 )
 
 

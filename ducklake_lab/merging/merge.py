@@ -21,6 +21,7 @@ from ducklake_lab.merging.rows import RowChanges
 from ducklake_lab.merging.sides import Pair, RowIds, Version
 from ducklake_lab.merging.tags import MergedTags
 from ducklake_lab.model.entries import Column, Table, View
+from ducklake_lab.model.expectations import Expectation, changed_tags
 from ducklake_lab.model.quoting import path_title
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.transaction.transaction import Transaction
@@ -102,6 +103,7 @@ class Merge:
         self._unsettled = unsettled
         self._stack = stack
         self._ids = ids
+        self._given: dict[str, Mapping[int, int]] = {}
         self.plan = Plan(EntryPlan(words))
 
     def plan_entries(self) -> None:
@@ -162,6 +164,7 @@ class Merge:
     ) -> None:
         transaction, theirs, state = self._transaction, self._theirs, self._transaction.state
         ids = self._ids(their, ours) if self._ids is not None else RowIds()
+        self._given[their.uuid] = ids.columns.ours
         known = ids.columns.to_ours(their, max((column.order for column in ours.columns), default=0))
         rules = rules.by_our_names(title, ours.columns, [*old.columns, *known.columns])
         changes = RowChanges(transaction, self._engines, self._stack, title, self._words, rules, self._unsettled)
@@ -248,6 +251,23 @@ class Merge:
             bring(table)
         plan.entries.end(transaction)
 
+    def with_targets(self, table: Table, own: Table | None = None) -> Table:
+        """Return a table whose references from theirs name columns of other tables by ids of ours.
+
+        Args:
+            own: ours, whose references stay.
+        """
+        stay = own.tags if own is not None else ()
+
+        def targeted(expectation: Expectation) -> Expectation:
+            if not expectation.target or (expectation.key, expectation.text()) in stay:
+                return expectation
+            given = self._given.get(expectation.target, {})
+            columns = tuple((name, given.get(number, number)) for name, number in expectation.target_columns)
+            return replace(expectation, target_columns=columns)
+
+        return replace(table, tags=changed_tags(table, targeted))
+
     def _check_names(self) -> None:
         """Raises EntryExistsError where a table or view would get a name that another one keeps; names may change places.
 
@@ -277,8 +297,8 @@ class Merge:
 
     def _stage_table(self, both: _Both) -> None:
         transaction, definition = self._transaction, both.definition
-        table = definition.table
-        ours = transaction.state.tables[table.table_id]
+        ours = transaction.state.tables[definition.table.table_id]
+        table = self.with_targets(definition.table, ours)
         if table != ours:
             table = with_new_keys(transaction, table)
             transaction.replace_table(table)

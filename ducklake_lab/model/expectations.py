@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
@@ -126,6 +126,20 @@ def _parsed(table: Table, name: str, text: str) -> Expectation:
 
 def _named(pairs: Iterable[Iterable[object]]) -> Named:
     return tuple((str(name), int(str(number))) for name, number in pairs)
+
+
+def changed_tags(table: Table, change: Callable[[Expectation], Expectation]) -> tuple[tuple[str, str], ...]:
+    """Returns the tags of a table with each expectation changed; one that this version does not read stays."""
+    tags = []
+    for key, value in table.tags:
+        try:
+            expectation = _parsed(table, key.removeprefix(PREFIX), value)
+        except CatalogError:
+            tags.append((key, value))
+            continue
+        changed = change(expectation)
+        tags.append((key, value if changed == expectation else changed.text()))
+    return tuple(tags)
 
 
 def with_tag(table: Table, key: str, value: str | None) -> tuple[tuple[str, str], ...]:

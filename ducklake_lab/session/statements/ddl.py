@@ -23,7 +23,8 @@ from ducklake_lab.session.functions import options
 from ducklake_lab.session.names.attached_lakes import NamedEntry
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
-from ducklake_lab.sql.bind.expansion import columns_of, renamed
+from ducklake_lab.sql.bind import following
+from ducklake_lab.sql.bind.expansion import columns_of
 from ducklake_lab.transaction.transaction import Transaction
 
 HasNulls = Callable[[str], bool]
@@ -277,18 +278,11 @@ def _add_column(transaction: Transaction, table: Table, statement: op.AddColumn)
 def _rename_column(transaction: Transaction, table: Table, statement: op.RenameColumn) -> Table:
     names, keeps = (*statement.parents, statement.column), _keeps_defaults(transaction)
     changed = altering.rename_column(table, names, statement.new_name, keeps_defaults=keeps)
-    column = table.column(statement.column)
-    if column is not None and not statement.parents:
-        changed = defining.with_renamed(changed, column, statement.new_name)
-    if table.sort is None or statement.parents:
+    if statement.parents:
         return changed
-    keys = [
-        replace(
-            key, expression=canonical.expression_text(renamed(key.expression, statement.column, statement.new_name))
-        )
-        for key in table.sort.keys
-    ]
-    return replace(changed, sort=transaction.new_sort(keys))
+    keys = following.sort_keys(table, changed.columns)
+    sort = transaction.new_sort(keys) if table.sort is not None else None
+    return replace(changed, sort=sort, tags=following.expectation_tags(table, changed.columns))
 
 
 def _keeps_defaults(transaction: Transaction) -> bool:

@@ -183,12 +183,16 @@ def columns_of(sql: str) -> list[str]:
     return [column.name for column in exp.Paren(this=stored_expression(sql)).find_all(exp.Column)]
 
 
-def renamed(sql: str, old: str, new: str) -> str:
-    """Returns a stored expression with a column renamed."""
+def renamed(sql: str, names: Mapping[str, str]) -> str:
+    """Returns a stored expression with columns renamed at once.
+
+    Args:
+        names: new names by the folded ones.
+    """
     tree = exp.Paren(this=stored_expression(sql))
     for column in tree.find_all(exp.Column):
-        if not column.table and column.name.casefold() == old.casefold():
-            column.set("this", exp.to_identifier(new, quoted=True))
+        if not column.table and column.name.casefold() in names:
+            column.set("this", exp.to_identifier(names[column.name.casefold()], quoted=True))
     return str(tree.this.sql(dialect=DuckLakeSql, normalize_functions=False))
 
 
