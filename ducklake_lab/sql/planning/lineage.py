@@ -163,6 +163,11 @@ def _of_merge(
         asked.set("where", exp.Where(this=condition.copy()))
         _add(_of_query(_selecting(asked, []), resolver, lake_schema), sources, {}, conditions)
     for clause in operation.clauses:
+        base = _merge_from(operation, with_target=clause.when != "not matched")
+        if clause.condition is not None:
+            asked = base.copy()
+            asked.set("where", exp.Where(this=clause.condition.copy()))
+            _add(_of_query(_selecting(asked, []), resolver, lake_schema), sources, {}, conditions)
         if clause.action not in ("update", "insert"):
             continue
         if clause.whole is not None:
@@ -170,7 +175,6 @@ def _of_merge(
             for name, flow in zip(wanted, own.flows, strict=False):
                 flows.setdefault(_spelled(name, columns), set()).update(flow.origins)
             continue
-        base = both if clause.action == "update" else _merge_from(operation, with_target=False)
         items = [_aliased(value, name) for name, value in _values(clause, columns)]
         if items:
             _add(_of_query(_selecting(base.copy(), items), resolver, lake_schema), sources, flows, conditions)
@@ -280,11 +284,17 @@ class _Tracer:
             self._item(start.this, relations, merged, ctes)
         for join in node.args.get("joins") or ():
             self._join(join, relations, merged, ctes)
-        found = [(item.alias_or_name, self._value(item, relations, merged, ctes)) for item in node.expressions]
-        for part in ("where", "group", "having", "qualify", "distinct", "order"):
-            clause = node.args.get(part)
+        windows = {window.name.casefold(): window for window in node.args.get("windows") or ()}
+
+        def value(part: exp.Expr) -> _Origins:
+            parts = [part, *_named_windows(part, windows)]
+            return frozenset().union(*(self._value(one, relations, merged, ctes) for one in parts))
+
+        found = [(item.alias_or_name, value(item)) for item in node.expressions]
+        for name in ("where", "group", "having", "qualify", "distinct", "order", "limit", "offset"):
+            clause = node.args.get(name)
             if clause is not None:
-                self.conditions |= self._value(clause, relations, merged, ctes)
+                self.conditions |= value(clause)
         return found
 
     def _with(
@@ -404,6 +414,22 @@ class _Tracer:
         if relation is not None:
             return relation.of(names[1])
         return merged.get(names[0].casefold(), _NONE)
+
+
+def _named_windows(node: exp.Expr, windows: Mapping[str, exp.Expr]) -> list[exp.Expr]:
+    """Returns the windows of the WINDOW clause that the calls of an expression name, and those that these name."""
+    if not windows:
+        return []
+    found: dict[str, exp.Expr] = {}
+    parts = [node]
+    while parts:
+        for window in parts.pop().find_all(exp.Window):
+            alias = window.args.get("alias")
+            name = alias.name.casefold() if alias is not None else ""
+            if name in windows and name not in found:
+                found[name] = windows[name]
+                parts.append(windows[name])
+    return list(found.values())
 
 
 def _named(columns: _Columns, names: Sequence[str]) -> _Columns:

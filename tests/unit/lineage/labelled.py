@@ -132,6 +132,12 @@ WRITTEN_OUT: list[tuple[str, str, dict[str, str]]] = [
     ),
     ("FROM (PIVOT a ON s IN ('p', 'q') USING sum(x) GROUP BY id)", "", {"id": "a.id", "p": "a.s a.x", "q": "a.s a.x"}),
     ("SELECT min_by(s, x) AS v FROM a", "", {"v": "a.s a.x"}),
+    ("SELECT sum(x) OVER w AS v FROM a WINDOW w AS (PARTITION BY s ORDER BY id)", "", {"v": "a.id a.s a.x"}),
+    (
+        "SELECT id, count(*) OVER w AS v FROM a WINDOW u AS (PARTITION BY s), w AS (u ORDER BY x)",
+        "",
+        {"id": "a.id", "v": "a.s a.x"},
+    ),
     ("SELECT string_agg(s, ',' ORDER BY id) AS v FROM a", "", {"v": "a.id a.s"}),
     ("SELECT a.x FROM a ASOF JOIN b ON a.id >= b.id", "", {"x": "a.x"}),
     ("SELECT t.x FROM (a AS t JOIN b ON t.id = b.id)", "", {"x": "a.x"}),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import pytest
+
 from ducklake_lab.errors import DuckLakeError, EntryNotFoundError
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql import operations as op
@@ -61,3 +63,21 @@ def test_edges_of_labelled_statements():
     assert false == []
     assert found_edges >= 0.95 * labelled, missed
     assert len(missed) <= 3, missed
+
+
+@pytest.mark.parametrize(
+    ("text", "conditions"),
+    [
+        (
+            "MERGE INTO b USING a ON b.id = a.id WHEN MATCHED AND y > 3 THEN DELETE "
+            "WHEN NOT MATCHED AND s = 'p' THEN INSERT VALUES (a.id, a.x)",
+            "a.id a.s b.id b.y",
+        ),
+        ("SELECT id FROM a QUALIFY row_number() OVER w = 1 WINDOW w AS (PARTITION BY s ORDER BY x)", "a.s a.x"),
+        ("SELECT id FROM a LIMIT (SELECT max(y) FROM b)", "b.y"),
+    ],
+)
+def test_conditions_of_merge_windows_and_limits(text: str, conditions: str):
+    found = lineage_of(parse(text)[0].operation, _Tables(), ["id", "y"])  # type: ignore[arg-type]
+    names = {f"{found.sources[view].name.name}.{column}" for view, column in found.conditions}
+    assert names == set(conditions.split())
