@@ -10,7 +10,7 @@ import pyarrow as pa
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.errors import BindError, DuckLakeError, EntryExistsError, EntryNotFoundError, did_you_mean
 from ducklake_lab.model.entries import LOCAL_ID_START, Column, Table
-from ducklake_lab.model.expectations import PREFIX, Expectation, Named, expectations_of, with_tag
+from ducklake_lab.model.expectations import PREFIX, Expectation, Named, columns_by_id, expectations_of, with_tag
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.model.types import NUMBERS, DataType
 from ducklake_lab.sql import operations as op
@@ -42,7 +42,7 @@ def with_expectation(table: Table, statement: op.Expect, target: Table | None) -
     columns = _named(table, statement.columns)
     sql = statement.sql
     if statement.kind == "check":
-        _check_condition(sql, [column for column in table.columns if column.name in dict(columns)])
+        _check_condition(sql, _kinds(table, columns))
     elif statement.kind == "fresh":
         sql = _interval(sql)
     expectation = Expectation(name, statement.kind, statement.on, sql, columns)
@@ -100,11 +100,35 @@ def _named(table: Table, names: Iterable[str]) -> Named:
     return tuple(ids.items())
 
 
-def _check_condition(sql: str, columns: Sequence[Column]) -> None:
+def check_conditions(before: Table, after: Table) -> None:
+    """Checks that the conditions of a table are conditions of its altered columns.
+
+    Raises:
+        BindError: one is none any more, as it names a field that was renamed.
+    """
+    if after.columns == before.columns:
+        return
+    for expectation in expectations_of(after):
+        kinds = _kinds(after, expectation.columns)
+        if expectation.kind != "check" or kinds == _kinds(before, expectation.columns):
+            continue
+        try:
+            _check_condition(expectation.sql, kinds)
+        except DuckLakeError as error:
+            raise BindError(
+                f"The expectation {expectation.name} of {before.name}, CHECK ({expectation.sql}), does not take its columns so; "
+                f"use ALTER TABLE {quote_identifier(before.name)} DROP EXPECTATION {quote_identifier(expectation.name)} first. {error}"
+            ) from error
+
+
+def _kinds(table: Table, columns: Named) -> list[tuple[str, DataType]]:
+    """Returns the columns that an expectation names, with their types."""
+    return [(name, column.data_type) for name, column in columns_by_id(table, columns)]
+
+
+def _check_condition(sql: str, columns: Sequence[tuple[str, DataType]]) -> None:
     """Raises BindError where DuckDB does not take a condition over the columns as one."""
-    empty = pa.schema(
-        [column.data_type.field(column.name) for column in columns] or [pa.field("_", pa.int8())]
-    ).empty_table()
+    empty = pa.schema([kind.field(name) for name, kind in columns] or [pa.field("_", pa.int8())]).empty_table()
     answer = engine.evaluate(f"SELECT ({stored_condition(sql)}) AS holds FROM given", {"given": empty})
     if not pa.types.is_boolean(answer.schema.field("holds").type) and not pa.types.is_null(
         answer.schema.field("holds").type

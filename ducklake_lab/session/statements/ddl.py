@@ -162,6 +162,7 @@ class Ddl:
                 check_not_live(table, title, "has the columns of its query; use CREATE OR REPLACE LIVE TABLE")
             changed = self._altered(transaction, table, statement, has_nulls)
             if changed != table:
+                defining.check_conditions(table, changed)
                 _check_encrypted(transaction, table, changed)
                 transaction.replace_table(changed)
 

@@ -19,6 +19,7 @@ from ducklake_lab.sql.kinds import kind_of
 from ducklake_lab.sql.notes import pass_on
 from ducklake_lab.sql.operations import Query
 from ducklake_lab.sql.parse.placeholders import Binder
+from ducklake_lab.sql.parse.row_columns import columns_in
 from ducklake_lab.sql.parse.statements import data_type, parse_query, parse_tokens
 from ducklake_lab.sql.parse.tokens import split
 from ducklake_lab.sql.plan import MOST_EXPANSIONS, StoredMacro
@@ -180,7 +181,7 @@ def stored_expression(sql: str) -> exp.Expr:
 
 def columns_of(sql: str) -> list[str]:
     """Returns the columns that a stored expression names."""
-    return [column.name for column in exp.Paren(this=stored_expression(sql)).find_all(exp.Column)]
+    return [name.name for name, _ in columns_in(stored_expression(sql))]
 
 
 def renamed(sql: str, names: Mapping[str, str]) -> str:
@@ -188,12 +189,20 @@ def renamed(sql: str, names: Mapping[str, str]) -> str:
 
     Args:
         names: new names by the folded ones.
+
+    Raises:
+        BindError: a lambda around a column has a parameter of its new name.
     """
-    tree = exp.Paren(this=stored_expression(sql))
-    for column in tree.find_all(exp.Column):
-        if not column.table and column.name.casefold() in names:
-            column.set("this", exp.to_identifier(names[column.name.casefold()], quoted=True))
-    return str(tree.this.sql(dialect=DuckLakeSql, normalize_functions=False))
+    tree = stored_expression(sql)
+    for name, parameters in list(columns_in(tree)):
+        new = names.get(name.name.casefold())
+        if new is None:
+            continue
+        if new.casefold() in parameters:
+            raise BindError(f"{new} is a parameter in {sql}, which names {name.name}; choose another name.")
+        name.set("this", new)
+        name.set("quoted", True)
+    return str(tree.sql(dialect=DuckLakeSql, normalize_functions=False))
 
 
 def without_macros(sql: str, macros: Mapping[tuple[str, str], StoredMacro]) -> str:

@@ -14,6 +14,7 @@ from ducklake_lab.errors import BindError, UnsupportedFeatureError
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql.dialect import DuckLakeSql
 from ducklake_lab.sql.parse.placeholders import Binder
+from ducklake_lab.sql.parse.row_columns import columns_in
 from ducklake_lab.sql.parse.statements import parse_query, parse_tokens
 from ducklake_lab.sql.parse.tokens import Cursor, split, syntax_error
 
@@ -153,11 +154,7 @@ def condition(tokens: Sequence[Token], text: str, binder: Binder, what: str = "C
             raise UnsupportedFeatureError(
                 f"A {what} with {name}() is not supported, as two clients would not agree on it."
             )
-    columns: dict[str, None] = {}
-    for column in holder.find_all(exp.Column):
-        # `s.field` names a struct
-        name = column.parts[0].name
-        columns[name] = None
+    columns = dict.fromkeys(name.name for name, _ in columns_in(holder.this))
     return str(holder.this.sql(dialect=DuckLakeSql, normalize_functions=False)), tuple(columns)
 
 

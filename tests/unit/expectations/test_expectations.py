@@ -185,6 +185,41 @@ def test_columns_follow_and_stay(session: dl.Session):
     assert session.check("t").fetchall() == []
 
 
+@pytest.mark.parametrize(
+    ("condition", "good", "bad"),
+    [
+        ("n.a > 0", "{'a': 1, 'b': 1}", "{'a': -1, 'b': 1}"),
+        ("n.struct_extract('a') > 0", "{'a': 1, 'b': 1}", "{'a': -1, 'b': 1}"),
+        ("len(list_filter([1], lambda n: n > 1)) = 0 AND n.a > 0", "{'a': 1, 'b': 1}", "{'a': -1, 'b': 1}"),
+        ("[x FOR x IN [n.a] IF x > n.b] = []", "{'a': 1, 'b': 1}", "{'a': 2, 'b': 1}"),
+    ],
+)
+def test_conditions_on_parts_of_a_column_follow_its_name(session: dl.Session, condition: str, good: str, bad: str):
+    session.sql("ALTER TABLE t ADD COLUMN n STRUCT(a INTEGER, b INTEGER)")
+    session.sql(f"ALTER TABLE t EXPECT part CHECK ({condition})")
+    session.sql('ALTER TABLE t RENAME COLUMN n TO "m.n"')
+    with pytest.raises(Refusal):
+        session.sql(f"INSERT INTO t VALUES (1, 1, 'a', {bad})")
+    session.sql(f"INSERT INTO t VALUES (1, 1, 'a', {good})")
+    assert _rows(session) == [(1, 1)]
+
+
+def test_a_change_of_columns_that_a_condition_does_not_take_is_refused(session: dl.Session):
+    session.sql("ALTER TABLE t ADD COLUMN n STRUCT(a INTEGER, b INTEGER)")
+    session.sql("ALTER TABLE t EXPECT part CHECK (n.a > 0 AND len(list_filter([v], lambda x: x > v)) = 0)")
+    for statement, error in {
+        "ALTER TABLE t RENAME COLUMN n.a TO c": "The expectation part of t",
+        "ALTER TABLE t DROP COLUMN n.a": "DROP EXPECTATION",
+        "ALTER TABLE t RENAME COLUMN v TO x": "x is a parameter in",
+    }.items():
+        with pytest.raises(dl.BindError, match=error):
+            session.sql(statement)
+    session.sql(
+        "ALTER TABLE t RENAME COLUMN n.b TO c; ALTER TABLE t DROP COLUMN n.c; ALTER TABLE t RENAME COLUMN v TO w"
+    )
+    session.sql("INSERT INTO t VALUES (1, 1, 'a', {'a': 1})")
+
+
 def test_queries_and_freshness(session: dl.Session):
     session.sql("ALTER TABLE t EXPECT few QUERY (SELECT s, count(*) AS n FROM t GROUP BY s HAVING count(*) > 2)")
     session.sql(
