@@ -23,16 +23,13 @@ from ducklake_lab.sql.refresh.blocks import (
     NotProven,
     bare,
     block_of,
-    check_choice,
-    is_exact,
+    check_repeats,
     names_of,
     tables_in,
 )
 
 #: Ends of the names of a table in its states, and of its changed rows, until the text of a query is made.
 OLD, NEW, DELTA = "__old", "__new", "__delta"
-#: Table of keys in the queries.
-KEYS = "ducklake_keys"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +81,8 @@ class _Refresh:
         self._tree, self._texts, self._types = tree, texts, types
         self._changed = frozenset(name for name, text in texts.items() if text.changed is not None)
         self._blocks: dict[int, Block] = {}
+        taken = {name.name.casefold() for name in tree.find_all(exp.Identifier)}
+        self._keys, self._affected = (_free(name, taken) for name in ("keys", "affected"))
 
     def queries(self, eligible: Collection[int]) -> RefreshQueries:
         possible = [place for place in self._key_places(self._tree) if place in eligible]
@@ -101,7 +100,7 @@ class _Refresh:
 
         def rows(keys: str, nullable: Sequence[bool]) -> str:
             query = self._restricted(self._tree, places, nullable, cast=False)
-            return self._text(query).replace(quote_identifier(KEYS), keys)
+            return self._text(query).replace(quote_identifier(self._keys), keys)
 
         return RefreshQueries(tuple(places), affected, rows)
 
@@ -158,13 +157,10 @@ class _Refresh:
         wanted = [query.expressions[place].unalias() for place in places]
         if all(value in block.keys for value in wanted):
             return self._branches(query, wanted)
-        for value in wanted:
-            if value not in block.keys and not is_exact(value):
-                raise NotProven("a part that depends on a value whose last digits may differ")
+        self._check_repeats(query, places)
         keys = self._branches(query, block.keys) if block.keys else None
         if keys == []:
             return []
-        check_choice(query, wanted)
         images: list[exp.Expr] = []
         for version in (OLD, NEW):
             image = self._version(query, version)
@@ -173,10 +169,10 @@ class _Refresh:
                 image.set("distinct", None)
             if keys is not None:
                 table = exp.Subquery(
-                    this=_union([key.copy() for key in keys]), alias=exp.TableAlias(this=quoted("affected"))
+                    this=_union([key.copy() for key in keys]), alias=exp.TableAlias(this=quoted(self._affected))
                 )
                 condition = [
-                    exp.NullSafeEQ(this=_wrapped(key.copy()), expression=column("affected", f"c{i}"))
+                    exp.NullSafeEQ(this=_wrapped(key.copy()), expression=column(self._affected, f"c{i}"))
                     for i, key in enumerate(block.keys)
                 ]
                 image.append("joins", exp.Join(this=table, kind="SEMI", on=_and(condition)))
@@ -200,7 +196,8 @@ class _Refresh:
         where = select.args.get("where")
         conditions = [join.args["on"] for join in joins if join.args.get("on") is not None]
         used = [*wanted, *conditions, *([where.this] if where is not None else [])]
-        using = {name.name.casefold() for join in joins for name in join.args.get("using") or []}
+        using = _names_used(joins)
+        self._check_sources([item for j, item in enumerate(items) if j != spot], used, using)
         placed = [
             self._delta(item, used, using) if j == spot else self._version(item, version)
             for j, item in enumerate(items)
@@ -232,15 +229,40 @@ class _Refresh:
         if isinstance(item, exp.Table):
             return self._version(item, DELTA)
         assert isinstance(item, exp.Subquery)
-        own = _name(item)
-        names = _names_in(item)
-        wanted = {c.name.casefold() for part in used for c in part.find_all(exp.Column) if c.table in (own, "")}
-        places = [i for i, name in enumerate(names) if name.casefold() in wanted | set(using)] or [0]
+        own, names = _name(item), _names_in(item)
+        places = _places_used(item, used, using) or [0]
         changes = self._changes(item.this, places)
         if not changes:
             raise NotProven("a part of which no change is known")
         columns = [quoted(names[place]) for place in places]
         return exp.Subquery(this=_union(changes), alias=exp.TableAlias(this=quoted(own), columns=columns))
+
+    def _check_repeats(self, query: exp.Expr, places: Sequence[int]) -> None:
+        """Refuses columns of a query that a second computation over the same rows may give otherwise.
+
+        Raises:
+            NotProven: there is such a column, or rows depend on one.
+        """
+        query = bare(query)
+        if isinstance(query, exp.SetOperation):
+            every = isinstance(query, exp.Union)
+            for side in (query.this, query.expression):
+                self._check_repeats(side, places if every else range(len(names_of(side))))
+            return
+        assert isinstance(query, exp.Select)
+        block = self._block(query)
+        wanted = [query.expressions[place].unalias() for place in places]
+        check_repeats(query, wanted, block.keys)
+        clauses = [query.args[name].this for name in ("where", "having", "qualify") if query.args.get(name) is not None]
+        joins = query.args.get("joins") or []
+        used = [*wanted, *block.keys, *clauses, *(join.args["on"] for join in joins if join.args.get("on") is not None)]
+        self._check_sources(items_of(query), used, _names_used(joins))
+
+    def _check_sources(self, items: Sequence[exp.Expr], used: Sequence[exp.Expr], using: Collection[str]) -> None:
+        """Refuses items of FROM whose used columns a second computation may give otherwise."""
+        for item in items:
+            if isinstance(item, exp.Subquery):
+                self._check_repeats(item.this, _places_used(item, used, using))
 
     def _version(self, node: exp.Expr, version: str) -> exp.Expr:
         """Returns a copy that reads all tables in one state."""
@@ -268,11 +290,11 @@ class _Refresh:
             kind = kind_of(value) if cast else None
             if cast and (kind is None or kind.sql() != self._types[place]):
                 own = exp.Cast(this=own, to=exp.DataType.build(self._types[place], dialect="duckdb"))
-            key = column(KEYS, f"k{i}")
+            key = column(self._keys, f"k{i}")
             same = exp.NullSafeEQ if may_be_null else exp.EQ
             conditions.append(same(this=_wrapped(own), expression=key))
         found = self._version(query, NEW)
-        table = exp.Table(this=quoted(KEYS), alias=exp.TableAlias(this=quoted(KEYS)))
+        table = exp.Table(this=quoted(self._keys), alias=exp.TableAlias(this=quoted(self._keys)))
         found.append("joins", exp.Join(this=table, kind="SEMI", on=_and(conditions)))
         return found
 
@@ -307,6 +329,14 @@ def items_of(select: exp.Select) -> list[exp.Expr]:
     return items
 
 
+def _free(name: str, taken: Collection[str]) -> str:
+    """Returns a name that a query has nowhere."""
+    name = f"__ducklake_{name}"
+    while name in taken:
+        name += "_"
+    return name
+
+
 def _name(item: exp.Expr) -> str:
     return item.alias_or_name
 
@@ -322,6 +352,18 @@ def _names_in(item: exp.Subquery) -> list[str]:
 def _place_in(item: exp.Subquery, name: str) -> int | None:
     folded = name.casefold()
     return next((i for i, own in enumerate(_names_in(item)) if own.casefold() == folded), None)
+
+
+def _places_used(item: exp.Subquery, used: Iterable[exp.Expr], using: Collection[str]) -> list[int]:
+    """Returns the columns of a query in FROM that expressions or USING name."""
+    own = _name(item)
+    wanted = {c.name.casefold() for part in used for c in part.find_all(exp.Column) if c.table in (own, "")}
+    return [i for i, name in enumerate(_names_in(item)) if name.casefold() in wanted or name.casefold() in using]
+
+
+def _names_used(joins: Iterable[exp.Join]) -> set[str]:
+    """Returns the folded names in USING."""
+    return {name.name.casefold() for join in joins for name in join.args.get("using") or []}
 
 
 def _kinds(join: exp.Join, *, is_left: bool, is_right: bool) -> tuple[tuple[str, str], bool]:

@@ -248,19 +248,60 @@ def block_of(select: exp.Select) -> Block:
     return Block(tuple(dict.fromkeys(keys)), by_row=False)
 
 
-def check_choice(select: exp.Select, wanted: Sequence[exp.Expr]) -> None:
-    """Refuses values that rows with equal sort keys may differ in, where DISTINCT ON takes one of these rows.
+def check_repeats(select: exp.Select, wanted: Sequence[exp.Expr], keys: Sequence[exp.Expr]) -> None:
+    """Refuses values of a prepared SELECT that a second computation over the same rows may give otherwise.
 
     Raises:
-        NotProven: there is such a value.
+        NotProven: sums of floats differ in their last digits, or the choice or the place of equal rows is open.
     """
+    clauses = [select.args[name].this for name in ("having", "qualify") if select.args.get(name) is not None]
+    if not all(value in keys or is_exact(value) for value in (*wanted, *clauses)):
+        raise NotProven("a part that depends on a value whose last digits may differ")
     distinct = select.args.get("distinct")
-    if distinct is None or distinct.args.get("on") is None:
-        return
-    fixed = [*distinct.args["on"].expressions, *(item.this for item in select.args["order"].expressions)]
-    for value in wanted:
-        if value not in fixed and any(part not in fixed for part in value.find_all(exp.Column, exp.Anonymous)):
-            raise NotProven("DISTINCT ON whose ORDER BY leaves the choice among rows open")
+    if distinct is not None and distinct.args.get("on") is not None:
+        fixed = [*distinct.args["on"].expressions, *_sort_keys(select)]
+        for value in wanted:
+            if value not in fixed and any(part not in fixed for part in value.find_all(exp.Column, exp.Anonymous)):
+                raise NotProven("DISTINCT ON whose ORDER BY leaves the choice among rows open")
+    used = [*(value for value in wanted if value not in keys), *clauses]
+    for window in (window for value in used for window in value.find_all(exp.Window)):
+        if _places_rows(window):
+            fixed = [*_partition(window), *_order(window)]
+            if any(_is_open(value, fixed) for value in used):
+                raise NotProven("a window whose ORDER BY leaves the place of rows open")
+
+
+def _places_rows(window: exp.Window) -> bool:
+    """Returns whether the value of a window depends on the order of rows with equal sort keys."""
+    call = window.this
+    while isinstance(call, exp.Filter | exp.IgnoreNulls | exp.RespectNulls):
+        call = call.this
+    specs = [one.args.get("spec") for one in (window, _named(window)) if one is not None]
+    by_row = any(spec is not None and str(spec.args.get("kind")).upper() == "ROWS" for spec in specs)
+    return by_row or not isinstance(call, exp.Anonymous) or call.name.casefold() in _PLACED
+
+
+def _is_open(node: exp.Expr, fixed: Sequence[exp.Expr]) -> bool:
+    """Returns whether rows that are equal in some values may differ in this one, the order of a window apart."""
+    if node in fixed:
+        return False
+    if isinstance(node, exp.Window):
+        call = node.this
+        return any(_is_open(part, fixed) for part in (*call.iter_expressions(), *_partition(node), *_order(node)))
+    if isinstance(node, exp.Column) or (isinstance(node, exp.Anonymous) and is_aggregate(node.name)):
+        return True
+    return any(_is_open(part, fixed) for part in node.iter_expressions())
+
+
+def _order(window: exp.Window) -> list[exp.Expr]:
+    """Returns the sort keys of a window, with those of the window that it names."""
+    named = _named(window)
+    return [*_sort_keys(window), *(_sort_keys(named) if named is not None else [])]
+
+
+def _sort_keys(node: exp.Expr) -> list[exp.Expr]:
+    order = node.args.get("order")
+    return [item.this for item in order.expressions] if order is not None else []
 
 
 def _partition(window: exp.Window) -> list[exp.Expr]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -38,12 +38,13 @@ class Sums:
     strict: frozenset[tuple[str, str]]
 
 
-def sum_query(tree: exp.Expr, texts: dict[str, SourceTexts], types: Sequence[str]) -> Sums:
+def sum_query(tree: exp.Expr, texts: dict[str, SourceTexts], types: Sequence[str], eligible: Collection[int]) -> Sums:
     """Returns the query for the changes of the groups of a prepared query.
 
     Args:
         texts: tables of the query, by the names that the tree has for them; `changed` has the column SIGN.
         types: DuckDB's types of the result's columns.
+        eligible: positions of columns whose equal values are the same.
 
     Raises:
         NotProven: the query is no such sum.
@@ -58,6 +59,8 @@ def sum_query(tree: exp.Expr, texts: dict[str, SourceTexts], types: Sequence[str
     keys = [outputs.index(key) for key in block.keys if key in outputs]
     if len(keys) != len(block.keys) or not keys:
         raise NotProven("a key of its groups that its result lacks")
+    if not set(keys) <= set(eligible):
+        raise NotProven("a key whose equal values may differ")
     values = {i: _counted(value, types[i]) for i, value in enumerate(outputs) if value not in block.keys}
     rows = next((i for i, (kind, _) in values.items() if kind == "rows"), None)
     if rows is None:
@@ -84,7 +87,8 @@ def _counted(value: exp.Expr, kind: str) -> tuple[str, exp.Expr | None]:
     Raises:
         NotProven: it is neither, or its sum may be rounded.
     """
-    call = value.this if isinstance(value, exp.Cast) and kind == "BIGINT" else value
+    is_cast = isinstance(value, exp.Cast) and not isinstance(value, exp.TryCast) and kind == "BIGINT"
+    call = value.this if is_cast else value
     name = call.name.casefold() if isinstance(call, exp.Anonymous) else ""
     arguments = call.expressions if isinstance(call, exp.Anonymous) else []
     starred = not arguments or (len(arguments) == 1 and isinstance(arguments[0], exp.Star))

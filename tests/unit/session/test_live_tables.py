@@ -85,6 +85,11 @@ def test_where_no_row_of_the_result_changes_the_definition_alone_moves_on(sessio
         ("SELECT k FROM (SELECT k FROM t ORDER BY k OFFSET 3) AS b", "LIMIT over the whole result"),
         ("(SELECT k FROM t ORDER BY k LIMIT 3) UNION ALL SELECT g FROM t", "LIMIT over the whole result"),
         ("SELECT k FROM (SELECT DISTINCT ON (g) g, k FROM t ORDER BY g, v % 2)", "leaves the choice among rows open"),
+        ("SELECT k, count(*) AS n FROM (SELECT k FROM t QUALIFY row_number() OVER (PARTITION BY g ORDER BY v % 2) = 1) GROUP BY k", "leaves the place of rows open"),
+        ("SELECT p FROM (SELECT lag(k) OVER w AS p FROM t WINDOW w AS (PARTITION BY g ORDER BY v % 2)) AS b", "leaves the place of rows open"),
+        ("SELECT n FROM (SELECT sum(k) OVER (PARTITION BY g ORDER BY v % 2 ROWS 1 PRECEDING) AS n FROM t) AS b", "leaves the place of rows open"),
+        ("SELECT b.k FROM t JOIN (SELECT g, k FROM u QUALIFY row_number() OVER (PARTITION BY g ORDER BY k % 2) = 1) AS b USING (g)", "leaves the place of rows open"),
+        ("SELECT n, count(*) AS c FROM (SELECT count(*) AS n FROM t GROUP BY g HAVING sum(v / 3) > 1) GROUP BY n", "last digits may differ"),
         ("SELECT g, first(k) AS k FROM t GROUP BY g", "first without ORDER BY, which"),
         ("SELECT g, list(k) AS ks FROM t GROUP BY g", "list without ORDER BY"),
         ("SELECT g, arg_max(k, v) AS k FROM t GROUP BY g", "arg_max, which chooses"),
@@ -100,6 +105,7 @@ def test_where_no_row_of_the_result_changes_the_definition_alone_moves_on(sessio
 )  # fmt: skip
 def test_what_is_not_proven_is_recomputed_and_said_before(query: str, reason: str, session: dl.Session) -> None:
     session.sql("CREATE TABLE t AS SELECT i AS k, i % 3 AS g, i * 1.5 AS v, 's' || i AS s FROM range(10) r(i)")
+    session.sql("CREATE TABLE u AS SELECT k, g FROM t WHERE k < 3")
     session.sql(f"CREATE LIVE TABLE x AS {query}")
     session.sql("INSERT INTO t VALUES (100, 1, 0.5, 'S1')")
     before = session.current_snapshot().snapshot_id
@@ -111,6 +117,54 @@ def test_what_is_not_proven_is_recomputed_and_said_before(query: str, reason: st
     assert (done.mode, done.reason) == ("full", explained[0][2])
     if not any(word in query for word in ("random", "now", "v % 2")):
         assert differing(session, "x", query, done.snapshot) == []
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "SELECT s FROM t QUALIFY row_number() OVER (PARTITION BY g ORDER BY v) = 1",
+        "SELECT lag(s) OVER (PARTITION BY g ORDER BY v) AS s FROM t",
+    ],
+)
+def test_a_tie_that_is_decided_otherwise_leaves_no_row_behind(inner: str, session: dl.Session) -> None:
+    session.sql("CALL lake.set_option('data_inlining_row_limit', 0)")
+    session.sql("CREATE TABLE t (g INTEGER, v INTEGER, s VARCHAR); INSERT INTO t VALUES (1, 5, 'a')")
+    session.sql(
+        "INSERT INTO t VALUES (2, 7, 'z'); ALTER TABLE t ADD COLUMN x INTEGER; INSERT INTO t VALUES (1, 5, 'b', 1)"
+    )
+    query = f"SELECT s, count(*) AS n FROM ({inner}) GROUP BY s"
+    session.sql(f"CREATE LIVE TABLE live AS {query}")
+    session.sql("CALL lake.merge_adjacent_files()")  # reads of the earlier snapshot come in another order
+    session.sql("INSERT INTO t VALUES (1, 9, 'c', 1)")
+    assert differing(session, "live", query, session.refresh("live").snapshot) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "change"),
+    [
+        ("SELECT i, count(*) AS n FROM t GROUP BY i", "DELETE FROM t WHERE k = 1"),
+        ("SELECT f, count(*) AS n FROM t GROUP BY f", "DELETE FROM t WHERE k = 1"),
+        ("SELECT [f] AS f, count(*) AS n FROM t GROUP BY 1", "DELETE FROM t WHERE k = 1"),
+        ("SELECT g, count(*) AS n, TRY_CAST(sum(b) AS BIGINT) AS b FROM t GROUP BY g", "DELETE FROM t WHERE k = 1"),
+        ("SELECT g, count(*) AS n, count(b) AS c, TRY_CAST(sum(b) AS BIGINT) AS b FROM t GROUP BY g", "INSERT INTO t (g, b) VALUES (1, 7)"),
+        ("SELECT n FROM (SELECT g, sum(b) AS n FROM t AS affected GROUP BY g) AS affected", "DELETE FROM t WHERE k = 1"),
+        ("SELECT g, max(b) AS b FROM t AS __ducklake_keys GROUP BY g", "DELETE FROM t WHERE k = 1"),
+    ],
+)  # fmt: skip
+def test_values_that_are_equal_or_null_are_those_of_the_query(query: str, change: str, session: dl.Session) -> None:
+    session.sql("CREATE TABLE t (k INTEGER, g INTEGER, i INTERVAL, f DOUBLE, b BIGINT)")
+    session.sql(f"INSERT INTO t VALUES (1, 1, '30 days', 0, 5), (2, 1, '1 month', '-0.0', {2**63 - 1})")
+    session.sql(f"CREATE LIVE TABLE live AS {query}")
+    session.sql(change)
+    assert differing(session, "live", query, session.refresh("live").snapshot) == []
+
+
+def test_a_variant_of_another_type_and_one_text_is_a_change(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t (k INTEGER, v VARIANT); INSERT INTO t VALUES (1, 1::VARIANT)")
+    session.sql("CREATE LIVE TABLE live AS SELECT k, v FROM t")
+    session.sql("UPDATE t SET v = '1'::VARIANT")
+    session.refresh("live")
+    assert session.sql("SELECT variant_typeof(v) FROM live").fetchall() == [("VARCHAR",)]
 
 
 @pytest.mark.parametrize(
@@ -245,6 +299,16 @@ def test_live_tables_over_live_tables_are_refreshed_in_order(session: dl.Session
     assert session.sql("FROM a_last ORDER BY ALL").fetchall() == [(3, 2), (4, 1)]
     listed = session.live().fetchall()
     assert [(row[0], row[3], row[4]) for row in listed] == [("main.b", 0, "main.t"), ("main.a_last", 0, "main.b")]
+
+
+def test_a_replaced_live_table_is_refreshed_before_those_that_read_it(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t AS SELECT i AS k FROM range(9) r(i)")
+    session.sql(
+        "CREATE LIVE TABLE z AS SELECT k FROM t; CREATE LIVE TABLE a AS SELECT k % 2 AS odd, count(*) AS n FROM z GROUP BY ALL"
+    )
+    session.sql("CREATE OR REPLACE LIVE TABLE z AS SELECT k FROM t WHERE k > 3; INSERT INTO t VALUES (20)")
+    assert [done.table for done in session.refresh_all()] == ["main.z", "main.a"]
+    assert session.sql("FROM a ORDER BY ALL").fetchall() == [(0, 4), (1, 2)]
 
 
 def test_one_that_fails_leaves_none_of_the_others_behind(session: dl.Session) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ducklake_lab.duckdb.casting import has_part
 from ducklake_lab.engine.rows import Here, InMemory, Rows
 from ducklake_lab.engine.staging import stage_deleted
 from ducklake_lab.errors import UsageError
@@ -106,7 +107,10 @@ def _differences(table: Table, own: Here, rows: Here) -> tuple[InMemory, InMemor
     same = [name if has_one_form(kind) else f"CAST({name} AS VARCHAR)" for name, kind in zip(names, kinds, strict=True)]
     listed = "".join(f", {value} AS s{i}" for i, value in enumerate(same))
     parts = ", ".join(same)
-    both = " AND ".join([*(f"a.s{i} IS NOT DISTINCT FROM b.s{i}" for i in range(len(same))), "a.n = b.n"])
+    conditions = [*(f"a.s{i} IS NOT DISTINCT FROM b.s{i}" for i in range(len(same))), "a.n = b.n"]
+    if any(has_part(kind, ("variant",)) for kind in kinds):
+        conditions.append("false")  # variants of two types may have one text
+    both = " AND ".join(conditions)
     virtual = ", ".join(map(quote_identifier, VIRTUAL_COLUMNS))
     mine = f"SELECT *, row_number() OVER (PARTITION BY {parts} ORDER BY {ROW_ID}) AS n{listed} FROM rows"
     theirs = f"SELECT *, row_number() OVER (PARTITION BY {parts}) AS n{listed} FROM (SELECT {casts} FROM others)"

@@ -41,7 +41,7 @@ class LiveListing:
             if key == attachments.LIVE and table_id in state.tables:
                 table = state.tables[table_id]
                 live_tables.append((table, read_definition(text, state.qualified_name(table))))
-        return in_order(live_tables)
+        return in_order(live_tables, state.qualified_name)
 
     def explain(self, name: op.TableName | None) -> Result:
         """Returns a row per source of a live table: how a refresh would read it. Reads no rows, and changes nothing."""

@@ -241,9 +241,9 @@ class LiveLook:
             NotProven: no rule says which rows the changes affect.
         """
         assert look.bound is not None
-        texts = self._texts(lake, state, look, changed)
-        eligible = [i for i, column in enumerate(table.columns) if has_one_form(column.data_type)]
-        return refresh_queries(look.bound.tree, texts, types_of(table), eligible)
+        return refresh_queries(
+            look.bound.tree, self._texts(lake, state, look, changed), types_of(table), _eligible(table)
+        )
 
     def sums(self, lake: Lake, state: CatalogState, table: Table, look: Look, changed: Mapping[str, str]) -> Sums:
         """Returns the query for what changed rows add to counts and sums; arguments are as in `queries`.
@@ -252,7 +252,7 @@ class LiveLook:
             NotProven: the query has other values, or not by groups of its own columns.
         """
         assert look.bound is not None
-        return sum_query(look.bound.tree, self._texts(lake, state, look, changed), types_of(table))
+        return sum_query(look.bound.tree, self._texts(lake, state, look, changed), types_of(table), _eligible(table))
 
     def signed(
         self, lake: Lake, state: CatalogState, table: Table, look: Look, changed: Mapping[str, str]
@@ -313,6 +313,11 @@ class LiveLook:
 def types_of(table: Table) -> list[str]:
     """Returns DuckDB's types of a table's columns."""
     return [column.data_type.sql() for column in table.columns]
+
+
+def _eligible(table: Table) -> list[int]:
+    """Returns the positions of columns whose equal values are the same."""
+    return [i for i, column in enumerate(table.columns) if has_one_form(column.data_type)]
 
 
 def fits(table: Table, columns: list[tuple[str, str]]) -> bool:
