@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from ducklake_lab.cli.arguments import DONE, Commands, add_data_path, add_output
 from ducklake_lab.cli.lakes import attach
 from ducklake_lab.cli.output import write_rows
 from ducklake_lab.cli.watching import attach_patiently, watch
+from ducklake_lab.errors import RefreshError
 from ducklake_lab.model.quoting import quoted_name
 
 if TYPE_CHECKING:
@@ -61,13 +63,23 @@ def _refresh(given: argparse.Namespace) -> int:
 
 def _watch(session: Session, given: argparse.Namespace, name: str) -> None:
     """Refreshes whenever the lake has a new snapshot."""
+    import pyarrow as pa
+
+    from ducklake_lab.engine.rows import InMemory
+    from ducklake_lab.session.rows.result import Result
+
     seen = -1
 
     def look() -> None:
         nonlocal seen
         if session.current_snapshot().snapshot_id == seen:
             return
-        done = session.sql(f"REFRESH {name}")
+        try:
+            done = session.sql(f"REFRESH {name}")
+        except RefreshError as error:
+            if any(one.mode != "nothing" for one in error.done):
+                write_rows(Result(InMemory(pa.Table.from_pylist(list(map(asdict, error.done))))), given)
+            raise
         seen = session.current_snapshot().snapshot_id
         if any(mode != "nothing" for mode in done.carried().column("mode").to_pylist()):
             write_rows(done, given)

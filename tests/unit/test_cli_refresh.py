@@ -45,6 +45,18 @@ def test_what_is_no_live_table_is_an_error(lake: str, capsys: pytest.CaptureFixt
         main(["refresh", lake, "--watch", "--every", "nan"])
 
 
+def test_watching_prints_tables_that_are_refreshed_beside_a_failed_one(
+    lake: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with dl.connect(f"ducklake:{lake}", engine="duckdb") as session:
+        session.sql("CREATE TABLE u AS SELECT 1 AS k; CREATE LIVE TABLE y AS SELECT k FROM u; DROP TABLE u")
+    monkeypatch.setattr("ducklake_lab.cli.live.watch", lambda look, every: look())
+    assert main(["refresh", lake, "--watch", "--json"]) == 2
+    printed = capsys.readouterr()
+    assert [row["table"] for row in json.loads(printed.out)] == ["main.x"]
+    assert "main.y" in printed.err
+
+
 @pytest.mark.slow
 def test_watching_follows_the_lake_until_it_is_stopped(lake: str) -> None:
     command = [
