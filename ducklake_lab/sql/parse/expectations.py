@@ -24,6 +24,8 @@ _OF_SESSIONS = frozenset(
     "getvariable getenv current_setting current_schema current_schemas current_catalog current_database current_query "
     "current_user current_role session_user user txid_current".split()
 )
+#: Functions that return several rows or columns.
+_OF_ROWS = frozenset(("columns", "unnest", "generate_subscripts", "regexp_split_to_table", "json_each", "json_tree"))
 _KINDS = "CHECK, NOT NULL, UNIQUE, REFERENCES, FRESH WITHIN or QUERY"
 
 
@@ -147,6 +149,12 @@ def condition(tokens: Sequence[Token], text: str, binder: Binder, what: str = "C
         hint = "; use QUERY (SELECT …)" if what == "CHECK" else ""
         raise UnsupportedFeatureError(
             f"A {what} with a subquery, an aggregate or a window is not supported, as it depends on other rows{hint}."
+        )
+    if any(holder.find_all(exp.Star, exp.Columns, exp.Unnest, exp.Explode)) or any(
+        call.name.casefold() in _OF_ROWS for call in holder.find_all(exp.Anonymous)
+    ):
+        raise UnsupportedFeatureError(
+            f"A {what} with *, COLUMNS or a function that returns rows, such as unnest, is not supported; name each column."
         )
     for call in holder.find_all(exp.Anonymous):
         name = call.name.casefold()
