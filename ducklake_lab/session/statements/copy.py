@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,7 +14,7 @@ import pyarrow as pa
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.errors import EntryNotFoundError, UnsupportedFeatureError
+from ducklake_lab.errors import DuckLakeError, EntryNotFoundError, UnsupportedFeatureError
 from ducklake_lab.file_paths import is_local, is_object
 from ducklake_lab.model.entries import Column
 from ducklake_lab.model.quoting import quote_identifier, quote_text
@@ -108,8 +108,11 @@ class Copying:
                 path = quote_text(local_path)
                 self._database.run(f"COPY temp.main.{name} FROM {path} {statement.options}")
             rows = self._database.run(f"FROM temp.main.{name}")
-        finally:
-            self._database.run(f"DROP TABLE temp.main.{name}")
+        except BaseException:
+            with suppress(DuckLakeError):  # a transaction that this aborted takes the table away itself
+                self._database.run(f"DROP TABLE temp.main.{name}")
+            raise
+        self._database.run(f"DROP TABLE temp.main.{name}")
         view = self._sources.names.register(InMemory(rows.table))
         try:
             names = tuple(column.name for column in chosen)

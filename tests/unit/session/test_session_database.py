@@ -125,6 +125,20 @@ def test_a_query_that_fails_aborts_the_transaction(session: dl.Session) -> None:
     assert session.sql("SELECT count(*) FROM lake.t, (SELECT count(*) FROM memory.z)").fetchone() == (3,)
 
 
+@pytest.mark.parametrize("begin", ["SELECT 1", "BEGIN"])
+def test_a_file_that_is_not_copied_is_named_in_a_transaction_too(
+    session: dl.Session, tmp_path: Path, begin: str
+) -> None:
+    (tmp_path / "bad.csv").write_text("i,u\none,\n")
+    for name in ("none.csv", "bad.csv"):
+        session.sql(begin)
+        with pytest.raises(dl.DuckLakeError, match=name):
+            session.sql(f"COPY lake.t FROM '{tmp_path}/{name}' (HEADER)")
+        if session.in_transaction:
+            session.sql("ROLLBACK")
+        assert session.sql("SELECT count(*) FROM duckdb_tables() WHERE temporary").fetchall() == [(0,)]
+
+
 def test_checkpoint_keeps_the_rows_of_the_open_transaction(session: dl.Session) -> None:
     session.sql("BEGIN; CREATE TEMP TABLE mine AS SELECT 1 AS i; INSERT INTO lake.t VALUES (3, NULL); CHECKPOINT lake")
     assert session.sql("FROM mine").fetchall() == [(1,)]
