@@ -27,6 +27,15 @@ from ducklake_lab.sql.refresh.blocks import (
     names_of,
     tables_in,
 )
+from ducklake_lab.sql.refresh.items import (
+    items_of,
+    name_of,
+    names_in,
+    names_in_using,
+    place_in,
+    places_used,
+    used_by,
+)
 
 #: Ends of the names of a table in its states, and of its changed rows, until the text of a query is made.
 OLD, NEW, DELTA = "__old", "__new", "__delta"
@@ -82,14 +91,17 @@ class _Refresh:
         self._changed = frozenset(name for name, text in texts.items() if text.changed is not None)
         self._blocks: dict[int, Block] = {}
         taken = {name.name.casefold() for name in tree.find_all(exp.Identifier)}
+        self._open_choice = NotProven("a choice among rows that is left open")
         self._keys, self._affected = (_free(name, taken) for name in ("keys", "affected"))
 
     def queries(self, eligible: Collection[int]) -> RefreshQueries:
         possible = [place for place in self._key_places(self._tree) if place in eligible]
         direct = [place for place in possible if self._is_direct(self._tree, place)]
-        places = direct or possible
-        if not places:
+        if not possible:
             raise NotProven("no column that says which of its rows a change affects")
+        places = self._of_choices(self._tree, direct or possible)
+        if not places:
+            raise self._open_choice
         parts = self._changes(self._tree, places)
         if not parts:
             raise AssertionError("no source changed")
@@ -131,14 +143,47 @@ class _Refresh:
         value = query.expressions[place].unalias()
         if value not in self._block(query).keys:
             return False
-        items = {_name(item): item for item in items_of(query)}
+        items = {name_of(item): item for item in items_of(query)}
         for part in value.find_all(exp.Column):
             item = items.get(part.table)
             if isinstance(item, exp.Subquery):
-                spot = _place_in(item, part.name)
+                spot = place_in(item, part.name)
                 if spot is None or not self._is_direct(item.this, spot):
                     return False
         return True
+
+    def _of_choices(self, query: exp.Expr, places: Sequence[int]) -> list[int]:
+        """Returns the columns that are equal in all rows which one open choice among rows decides; these go together."""
+        query = bare(query)
+        if isinstance(query, exp.SetOperation):
+            right = self._of_choices(query.expression, places)
+            return [place for place in self._of_choices(query.this, places) if place in right]
+        assert isinstance(query, exp.Select)
+        block, values = self._block(query), [item.unalias() for item in query.expressions]
+        kept = list(places)
+        try:
+            check_repeats(query, values, block.keys, digits=False)
+        except NotProven as reason:
+            self._open_choice = reason
+            kept = [place for place in kept if values[place] in block.keys]
+        used, using = used_by(query, block, values)
+        for item in items_of(query):
+            if not isinstance(item, exp.Subquery):
+                continue
+            try:
+                self._check_repeats(item.this, places_used(item, used, using), digits=False)
+            except NotProven as reason:
+                self._open_choice = reason
+                inner = self._of_choices(item.this, places_used(item, used, using))
+                own = name_of(item)
+                kept = [
+                    place
+                    for place in kept
+                    if all(
+                        c.table == own and place_in(item, c.name) in inner for c in values[place].find_all(exp.Column)
+                    )
+                ]
+        return kept
 
     # Changes
 
@@ -196,7 +241,7 @@ class _Refresh:
         where = select.args.get("where")
         conditions = [join.args["on"] for join in joins if join.args.get("on") is not None]
         used = [*wanted, *conditions, *([where.this] if where is not None else [])]
-        using = _names_used(joins)
+        using = names_in_using(joins)
         self._check_sources([item for j, item in enumerate(items) if j != spot], used, using)
         placed = [
             self._delta(item, used, using) if j == spot else self._version(item, version)
@@ -205,7 +250,7 @@ class _Refresh:
         variants: list[tuple[list[exp.Expr], frozenset[str]]] = [([], frozenset())]
         for j, join in enumerate(joins, 1):
             grown: list[tuple[list[exp.Expr], frozenset[str]]] = []
-            left, right = {_name(item) for item in items[:j]}, {_name(items[j])}
+            left, right = {name_of(item) for item in items[:j]}, {name_of(items[j])}
             main, padded = _kinds(join, is_left=spot < j, is_right=spot == j)
             for before, nulls in variants:
                 grown.append(([*before, _joined(join, placed[j], main, nulls)], nulls))
@@ -229,16 +274,19 @@ class _Refresh:
         if isinstance(item, exp.Table):
             return self._version(item, DELTA)
         assert isinstance(item, exp.Subquery)
-        own, names = _name(item), _names_in(item)
-        places = _places_used(item, used, using) or [0]
+        own, names = name_of(item), names_in(item)
+        places = places_used(item, used, using) or [0]
         changes = self._changes(item.this, places)
         if not changes:
             raise NotProven("a part of which no change is known")
         columns = [quoted(names[place]) for place in places]
         return exp.Subquery(this=_union(changes), alias=exp.TableAlias(this=quoted(own), columns=columns))
 
-    def _check_repeats(self, query: exp.Expr, places: Sequence[int]) -> None:
+    def _check_repeats(self, query: exp.Expr, places: Sequence[int], *, digits: bool = True) -> None:
         """Refuses columns of a query that a second computation over the same rows may give otherwise.
+
+        Args:
+            digits: whether last digits matter.
 
         Raises:
             NotProven: there is such a column, or rows depend on one.
@@ -247,22 +295,21 @@ class _Refresh:
         if isinstance(query, exp.SetOperation):
             every = isinstance(query, exp.Union)
             for side in (query.this, query.expression):
-                self._check_repeats(side, places if every else range(len(names_of(side))))
+                self._check_repeats(side, places if every else range(len(names_of(side))), digits=digits)
             return
         assert isinstance(query, exp.Select)
         block = self._block(query)
         wanted = [query.expressions[place].unalias() for place in places]
-        check_repeats(query, wanted, block.keys)
-        clauses = [query.args[name].this for name in ("where", "having", "qualify") if query.args.get(name) is not None]
-        joins = query.args.get("joins") or []
-        used = [*wanted, *block.keys, *clauses, *(join.args["on"] for join in joins if join.args.get("on") is not None)]
-        self._check_sources(items_of(query), used, _names_used(joins))
+        check_repeats(query, wanted, block.keys, digits=digits)
+        self._check_sources(items_of(query), *used_by(query, block, wanted), digits=digits)
 
-    def _check_sources(self, items: Sequence[exp.Expr], used: Sequence[exp.Expr], using: Collection[str]) -> None:
+    def _check_sources(
+        self, items: Sequence[exp.Expr], used: Sequence[exp.Expr], using: Collection[str], *, digits: bool = True
+    ) -> None:
         """Refuses items of FROM whose used columns a second computation may give otherwise."""
         for item in items:
             if isinstance(item, exp.Subquery):
-                self._check_repeats(item.this, _places_used(item, used, using))
+                self._check_repeats(item.this, places_used(item, used, using), digits=digits)
 
     def _version(self, node: exp.Expr, version: str) -> exp.Expr:
         """Returns a copy that reads all tables in one state."""
@@ -315,55 +362,12 @@ def put_texts(text: str, texts: Mapping[str, SourceTexts]) -> str:
     return re.sub("|".join(map(re.escape, places)), lambda match: places[match[0]], text)
 
 
-def items_of(select: exp.Select) -> list[exp.Expr]:
-    """Returns the items of FROM, tables and queries.
-
-    Raises:
-        NotProven: there is another one, such as a function.
-    """
-    items = [select.args["from_"].this, *(join.this for join in select.args.get("joins") or [])]
-    for item in items:
-        known = isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier)
-        if not known and not (isinstance(item, exp.Subquery) and isinstance(bare(item), exp.Query)):
-            raise NotProven(f"{item.key} in FROM")
-    return items
-
-
 def _free(name: str, taken: Collection[str]) -> str:
     """Returns a name that a query has nowhere."""
     name = f"__ducklake_{name}"
     while name in taken:
         name += "_"
     return name
-
-
-def _name(item: exp.Expr) -> str:
-    return item.alias_or_name
-
-
-def _names_in(item: exp.Subquery) -> list[str]:
-    """Returns the names that a query in FROM has for its columns."""
-    names = names_of(item.this)
-    named = item.args.get("alias")
-    given = [one.name for one in named.columns] if named is not None else []
-    return [*given, *names[len(given) :]]
-
-
-def _place_in(item: exp.Subquery, name: str) -> int | None:
-    folded = name.casefold()
-    return next((i for i, own in enumerate(_names_in(item)) if own.casefold() == folded), None)
-
-
-def _places_used(item: exp.Subquery, used: Iterable[exp.Expr], using: Collection[str]) -> list[int]:
-    """Returns the columns of a query in FROM that expressions or USING name."""
-    own = _name(item)
-    wanted = {c.name.casefold() for part in used for c in part.find_all(exp.Column) if c.table in (own, "")}
-    return [i for i, name in enumerate(_names_in(item)) if name.casefold() in wanted or name.casefold() in using]
-
-
-def _names_used(joins: Iterable[exp.Join]) -> set[str]:
-    """Returns the folded names in USING."""
-    return {name.name.casefold() for join in joins for name in join.args.get("using") or []}
 
 
 def _kinds(join: exp.Join, *, is_left: bool, is_right: bool) -> tuple[tuple[str, str], bool]:

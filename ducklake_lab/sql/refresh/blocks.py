@@ -248,14 +248,20 @@ def block_of(select: exp.Select) -> Block:
     return Block(tuple(dict.fromkeys(keys)), by_row=False)
 
 
-def check_repeats(select: exp.Select, wanted: Sequence[exp.Expr], keys: Sequence[exp.Expr]) -> None:
+def check_repeats(
+    select: exp.Select, wanted: Sequence[exp.Expr], keys: Sequence[exp.Expr], *, digits: bool = True
+) -> None:
     """Refuses values of a prepared SELECT that a second computation over the same rows may give otherwise.
+
+    Args:
+        digits: whether last digits matter.
 
     Raises:
         NotProven: sums of floats differ in their last digits, or the choice or the place of equal rows is open.
     """
     clauses = [select.args[name].this for name in ("having", "qualify") if select.args.get(name) is not None]
-    if not all(value in keys or is_exact(value) for value in (*wanted, *clauses)):
+    windows = select.args.get("windows") or []
+    if digits and not all(value in keys or is_exact(value) for value in (*wanted, *clauses, *windows)):
         raise NotProven("a part that depends on a value whose last digits may differ")
     distinct = select.args.get("distinct")
     if distinct is not None and distinct.args.get("on") is not None:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from ducklake_lab.sql.bind.printing import duckdb_sql
-from ducklake_lab.sql.refresh.affected import DELTA, NEW, OLD, SourceTexts, alias, column, items_of, put_texts, quoted
+from ducklake_lab.sql.refresh.affected import DELTA, NEW, OLD, SourceTexts, alias, column, put_texts, quoted
 from ducklake_lab.sql.refresh.blocks import NotProven, bare, block_of
+from ducklake_lab.sql.refresh.items import items_of
 
 #: Column of changed rows: 1 for a new one, -1 for an old one.
 SIGN = "_ducklake_sign"

@@ -9,8 +9,9 @@ from sqlglot import exp
 
 from ducklake_lab.sql.bind.printing import duckdb_sql
 from ducklake_lab.sql.kinds import kind_of
-from ducklake_lab.sql.refresh.affected import SourceTexts, alias, items_of, put_texts
+from ducklake_lab.sql.refresh.affected import SourceTexts, alias, put_texts
 from ducklake_lab.sql.refresh.blocks import NotProven, bare, block_of
+from ducklake_lab.sql.refresh.items import items_of
 from ducklake_lab.sql.refresh.signed import terms
 
 #: Expressions that are NULL only where a part is.

@@ -89,6 +89,8 @@ def test_where_no_row_of_the_result_changes_the_definition_alone_moves_on(sessio
         ("SELECT p FROM (SELECT lag(k) OVER w AS p FROM t WINDOW w AS (PARTITION BY g ORDER BY v % 2)) AS b", "leaves the place of rows open"),
         ("SELECT n FROM (SELECT sum(k) OVER (PARTITION BY g ORDER BY v % 2 ROWS 1 PRECEDING) AS n FROM t) AS b", "leaves the place of rows open"),
         ("SELECT b.k FROM t JOIN (SELECT g, k FROM u QUALIFY row_number() OVER (PARTITION BY g ORDER BY k % 2) = 1) AS b USING (g)", "leaves the place of rows open"),
+        ("SELECT t.s, b.k FROM t JOIN (SELECT g, k FROM u QUALIFY row_number() OVER (PARTITION BY g ORDER BY k % 2) = 1) AS b USING (g)", "leaves the place of rows open"),
+        ("SELECT t.s, b.v FROM t JOIN (SELECT DISTINCT ON (g) g, v FROM t ORDER BY g, v % 2) AS b ON b.g = t.g", "leaves the choice among rows open"),
         ("SELECT n, count(*) AS c FROM (SELECT count(*) AS n FROM t GROUP BY g HAVING sum(v / 3) > 1) GROUP BY n", "last digits may differ"),
         ("SELECT g, first(k) AS k FROM t GROUP BY g", "first without ORDER BY, which"),
         ("SELECT g, list(k) AS ks FROM t GROUP BY g", "list without ORDER BY"),
@@ -137,6 +139,24 @@ def test_a_tie_that_is_decided_otherwise_leaves_no_row_behind(inner: str, sessio
     session.sql("CALL lake.merge_adjacent_files()")  # reads of the earlier snapshot come in another order
     session.sql("INSERT INTO t VALUES (1, 9, 'c', 1)")
     assert differing(session, "live", query, session.refresh("live").snapshot) == []
+
+
+@pytest.mark.parametrize(
+    ("query", "keys"),
+    [
+        ("SELECT g, k FROM (SELECT g, k, row_number() OVER (PARTITION BY g ORDER BY v % 2) AS n FROM t) WHERE n = 1", "g"),
+        ("SELECT b.g, t.k, b.k AS o FROM t JOIN (SELECT DISTINCT ON (g) g, k FROM t ORDER BY g, v % 2) AS b ON b.g = t.g", "g"),
+        ("SELECT b.g, t.k FROM t JOIN (SELECT g, rank() OVER (PARTITION BY g ORDER BY v % 2) AS n FROM t) AS b ON b.g = t.g", "g, k"),
+    ],
+)  # fmt: skip
+def test_rows_of_one_open_choice_are_replaced_together(query: str, keys: str, session: dl.Session) -> None:
+    session.sql("CREATE TABLE t AS SELECT i AS k, i % 3 AS g, i * 1.5 AS v FROM range(10) r(i)")
+    session.sql(f"CREATE LIVE TABLE live AS {query}; INSERT INTO t VALUES (100, 1, 0.5)")
+    assert session.sql("EXPLAIN REFRESH live").fetchall()[0][1:3] == ("incremental", f"rows are replaced by {keys}")
+    session.refresh("live")
+    assert (
+        session.sql("SELECT count(*) FROM live").fetchall() == session.sql(f"SELECT count(*) FROM ({query})").fetchall()
+    )
 
 
 @pytest.mark.parametrize(
