@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -221,6 +222,31 @@ def test_a_changed_star_changes_the_columns_in_one_commit(session: dl.Session) -
     session.sql("INSERT INTO t VALUES (2, 4)")
     assert session.refresh("x").mode == "incremental"
     assert session.sql("FROM x ORDER BY ALL").fetchall() == [(1, 3), (2, 4)]
+
+
+def test_columns_that_stay_keep_what_is_declared_for_them(session: dl.Session) -> None:
+    session.sql("CREATE TABLE t AS SELECT 1 AS k, 2 AS g, 'a' AS s; CREATE TABLE other (k INTEGER)")
+    session.sql("CREATE LIVE TABLE x AS SELECT * FROM t")
+    session.sql(
+        "ALTER TABLE x SET PARTITIONED BY (g); ALTER TABLE x SET SORTED BY (k); COMMENT ON COLUMN x.s IS 'text'"
+    )
+    session.sql("ALTER TABLE x EXPECT positive CHECK (k > 0); ALTER TABLE other EXPECT known (k) REFERENCES x(k)")
+    session.sql(
+        "ALTER TABLE t ADD COLUMN c STRUCT(a INTEGER); ALTER TABLE t DROP COLUMN g; ALTER TABLE t ADD COLUMN g DATE"
+    )
+    session.sql("INSERT INTO other VALUES (1); INSERT INTO t VALUES (2, 'b', {'a': 1}, '2024-01-01')")
+    assert session.refresh("x").mode == "full"
+    assert session.sql("FROM x ORDER BY ALL").fetchall() == [(1, "a", None, None), (2, "b", {"a": 1}, date(2024, 1, 1))]
+    assert list(session.sql("FROM x").columns) == ["k", "s", "c", "g"]
+    assert session.sql(
+        "SELECT comment FROM duckdb_columns() WHERE table_name = 'x' AND column_name = 's'"
+    ).fetchall() == [("text",)]
+    with pytest.raises(dl.ExpectationError):
+        session.sql("INSERT INTO t (k) VALUES (-1); REFRESH x")
+    session.sql("UPDATE t SET k = 3 WHERE k = 2; DELETE FROM t WHERE k = -1")
+    assert session.refresh("x").mode == "incremental"
+    with pytest.raises(dl.ExpectationError):
+        session.sql("DELETE FROM t WHERE k = 1; REFRESH x")
 
 
 def test_create_or_replace_recomputes_in_one_commit(session: dl.Session) -> None:

@@ -17,7 +17,7 @@ from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.engine.spark_engine import SparkEngine
 from ducklake_lab.errors import UnsupportedFeatureError
 from ducklake_lab.live.definition import Definition
-from ducklake_lab.model.entries import Table
+from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.quoting import quote_identifier, quoted_path
 from ducklake_lab.model.state import CatalogState
 from ducklake_lab.model.types import DataType
@@ -32,6 +32,7 @@ from ducklake_lab.session.statements.live.changes import Keys, replace_rows
 from ducklake_lab.session.statements.live.look import LiveLook, Look, fits, types_of
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse_query
+from ducklake_lab.sql.bind.expansion import columns_of
 from ducklake_lab.sql.plan import QueryPlan
 from ducklake_lab.sql.refresh.signed import SIGN, added_rows, merged_rows
 from ducklake_lab.sql.refresh.sums import merged
@@ -73,9 +74,10 @@ class LiveStaging:
         lake, state = entry.lake, transaction.state
         read = self.rows_in(lake, state, look.tables.values())
         result = self._sources.run(look.plan, purpose="change")
-        if not fits(table, list(zip(result.columns, result.types, strict=True))):
-            own = NamedEntry(lake, state, state.schema_of(table).name, table.name)
-            return read, self.made(transaction, own, look.plan, look.definition)
+        columns = list(zip(result.columns, result.types, strict=True))
+        if not fits(table, columns):
+            gone = self._dml.truncate(NamedEntry(lake, state, entry.schema, table.name), table)
+            return read, gone + self._dml.append(_with_columns(transaction, table, columns), result.rows())
         path = self._path(lake, state, table)
         few = self.rows_in(lake, state, [table]) <= self._engine.placing.limits.changed_rows
         if few and result.in_process:
@@ -201,6 +203,27 @@ class LiveStaging:
 
     def _register(self, rows: Rows, shown: str) -> str:
         return self._sources.names.register(rows, shown)
+
+
+def _with_columns(transaction: Transaction, table: Table, columns: Sequence[tuple[str, str]]) -> Table:
+    """Gives a table other columns; those of the same name and type stay, as does what is declared for them."""
+    next_id, wanted = transaction.next_column_id(table), []
+    for order, (name, kind) in enumerate(columns, 1):
+        own, data_type = table.column(name), _column_type(name, kind)
+        if own is None or own.data_type != data_type:
+            own = Column.build(name, data_type, next_id)
+            next_id += sum(1 for _ in own.walk())
+        wanted.append(replace(own, name=name, order=order))
+    changed = replace(table, columns=tuple(wanted))
+    ids = {column.column_id for column in wanted}
+    if table.partition is not None and any(key.column_id not in ids for key in table.partition.fields):
+        changed = replace(changed, partition=transaction.new_partition(()))
+    names = {column.name.casefold() for column in wanted}
+    keys = table.sort.keys if table.sort is not None else ()
+    if any(name.casefold() not in names for key in keys for name in columns_of(key.expression)):
+        changed = replace(changed, sort=None)
+    transaction.replace_table(changed)
+    return changed
 
 
 def _rows_of(plan: ScanPlan) -> int:
