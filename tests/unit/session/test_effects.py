@@ -252,3 +252,15 @@ def test_nothing_is_deleted_at_a_snapshot_of_the_past(function: str, session: dl
         with pytest.raises(dl.UsageError, match="the past"):
             session.sql(text.format(CALLS[function]), at=2)
     assert everything(session, tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["COMMIT", "ROLLBACK", "PREPARE p AS COMMIT; EXECUTE p", "DETACH other", "COPY t TO '{folder}/data/out.csv'"],
+)
+def test_a_preview_refuses_what_no_rollback_takes_back(text: str, session: dl.Session, tmp_path: Path) -> None:
+    before = everything(session, tmp_path)
+    with pytest.raises(dl.UsageError, match="preview"):
+        session.preview(f"INSERT INTO t VALUES (8); {text.format(folder=tmp_path)}")
+    assert not session.in_transaction
+    assert everything(session, tmp_path) == before
