@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -121,6 +122,58 @@ def assert_equal(both: tuple[dl.Session, duckdb.DuckDBPyConnection], text: str) 
     found, expected = session.sql(text), reference.execute(text)
     columns = [column[0] for column in expected.description or ()]
     assert (list(found.columns), found.fetchall()) == (columns, expected.fetchall())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TEMP TABLE twice (x INTEGER); INSERT INTO twice(x) SELECT k FROM b; FROM twice ORDER BY x",
+        "WITH q AS (SELECT 1), twice(x) AS (SELECT i FROM a) SELECT sum(x) FROM twice USING SAMPLE 100%",
+        "SELECT twice.x FROM (SELECT 7) AS twice(x) USING SAMPLE 100%",
+        "SELECT sum(x) FROM b twice(x) USING SAMPLE 100%",
+        "SELECT x.i FROM a AS x JOIN b ON twice(x.i) * 10 = k AND k IN (twice(10), 5) USING SAMPLE 100%",
+        # a temporary macro hides those of the lake, also from views of it
+        "CREATE TEMP MACRO twice(x) AS x * 3; SELECT twice(i) AS t, main.twice(i) AS m FROM a ORDER BY t",
+        "CREATE TEMP MACRO twice(x) AS x * 3; SELECT twice(i) AS t, lake.main.twice(i) AS m FROM a USING SAMPLE 100%",
+        "CREATE TEMP MACRO twice(x) AS x * 3; CREATE OR REPLACE VIEW calls AS SELECT twice(i) AS t FROM a; FROM calls ORDER BY t",
+        "CREATE TEMP MACRO above(n) AS TABLE SELECT -n AS i; FROM above(2)",
+        "CREATE TEMP MACRO above(n) AS -n; FROM above(1) ORDER BY ALL",
+    ],
+)
+def test_names_that_macros_have_too(both: tuple[dl.Session, duckdb.DuckDBPyConnection], text: str) -> None:
+    try:
+        assert_equal(both, text)
+    finally:
+        for one in (both[0].sql, both[1].execute):
+            for kind in (
+                "TABLE temp.main.twice",
+                "MACRO temp.main.twice",
+                "MACRO TABLE temp.main.above",
+                "MACRO temp.main.above",
+            ):
+                with suppress(dl.DuckLakeError, duckdb.Error):
+                    one(f"DROP {kind}")
+
+
+def test_a_temporary_table_hides_that_of_main(both: tuple[dl.Session, duckdb.DuckDBPyConnection]) -> None:
+    session, reference = both
+    for one in (session.sql, reference.execute):
+        one("CREATE TEMP TABLE hidden AS SELECT 99 AS i")
+        one("CREATE TABLE main.hidden AS SELECT 1 AS i")
+        one(
+            "UPDATE main.hidden SET i = 3; INSERT INTO main.hidden VALUES (4), (5); DELETE FROM main.hidden WHERE i = 4"
+        )
+    for text in ("FROM main.hidden", "FROM lake.main.hidden", "FROM hidden", "DESCRIBE main.hidden"):
+        assert_equal(both, f"{text} USING SAMPLE 100%" if text.startswith("FROM") else text)
+    for one in (session.sql, reference.execute):
+        one("CREATE OR REPLACE TABLE main.hidden AS SELECT 2 AS i; ALTER TABLE main.hidden ADD COLUMN j INTEGER")
+    for text in ("FROM main.hidden ORDER BY i", "FROM lake.main.hidden"):
+        assert_equal(both, text)
+    for one in (session.sql, reference.execute):
+        one("DROP TABLE main.hidden")
+    assert_equal(both, "FROM main.hidden")
+    for one in (session.sql, reference.execute):
+        one("DROP TABLE main.hidden")
 
 
 @pytest.mark.parametrize("place", _PLACES)

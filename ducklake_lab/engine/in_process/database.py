@@ -292,6 +292,16 @@ class SessionDatabase:
         """Returns the names of variables from SET VARIABLE, in lower case."""
         return frozenset(name for (name,) in self._listed("SELECT lower(name) FROM duckdb_variables()"))
 
+    def temporary_macros(self) -> frozenset[tuple[str, str]]:
+        """Returns the kind, `scalar` or `table`, and the folded name of each temporary macro; these hide all others."""
+        if not self._holds_entries:
+            return frozenset()
+        sql = (
+            "SELECT CASE function_type WHEN 'macro' THEN 'scalar' ELSE 'table' END, function_name FROM duckdb_functions() "
+            "WHERE database_name = 'temp' AND function_type IN ('macro', 'table_macro')"
+        )
+        return frozenset((kind, name.casefold()) for kind, name in self._listed(sql))
+
     def table_macros(self, name: str) -> list[tuple[list[str], str]]:
         """Returns the parameters and bodies of DuckDB's table macros with that name, its own among them."""
         sql = (

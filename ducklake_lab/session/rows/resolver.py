@@ -224,7 +224,10 @@ class NameResolver:
         if name.schema is not None:
             if self._lakes.find(name.schema) is not None or self._lakes.metadata_of(name.schema) is not None:
                 return False
-            return self._is_own_catalog(name.schema) or name.schema.casefold() in _SYSTEM_SCHEMAS or self._lakes.at_home
+            schema = name.schema.casefold()
+            if schema == "main" and self._database.has_temporary(name.name):
+                return True
+            return self._is_own_catalog(name.schema) or schema in _SYSTEM_SCHEMAS or self._lakes.at_home
         if self._handed_in_rows(name) or self.handed_in(name) or self.temporary_view(name):
             return False
         return self._lakes.at_home or self._database.has_temporary(name.name)
@@ -287,10 +290,13 @@ class NameResolver:
         except (EntryNotFoundError, UsageError):
             return None
         macro = entry.state.find_macro(entry.schema, entry.name, kind)
-        return stored_macro(entry, macro) if macro is not None else None
+        in_main = name.catalog is None and (name.schema or "").casefold() == "main"  # temporary macros are in one, too
+        if macro is None or (in_main and (kind, name.name.casefold()) in self._database.temporary_macros()):
+            return None
+        return stored_macro(entry, macro)
 
     def macros(self, lake_schema: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
-        """Returns the macros of a schema, by default the current one, by kind and folded name."""
+        """Returns the macros of a schema, by default the current one, by kind and folded name; temporary ones hide them."""
         lake = self._lakes.current if lake_schema is None else self._lakes.find(lake_schema[0])
         if lake is None:
             return {}
@@ -298,10 +304,11 @@ class NameResolver:
         schema = state.find_schema(self._lakes.current_schema if lake_schema is None else lake_schema[1])
         if schema is None or not state.macros:
             return {}
+        hidden = self._database.temporary_macros()
         return {
-            (macro.kind, macro.name.casefold()): stored_macro(NamedEntry(lake, state, schema.name, macro.name), macro)
+            key: stored_macro(NamedEntry(lake, state, schema.name, macro.name), macro)
             for macro in state.macros.values()
-            if macro.schema_id == schema.schema_id
+            if macro.schema_id == schema.schema_id and (key := (macro.kind, macro.name.casefold())) not in hidden
         }
 
     def note_definitions(self, plan: QueryPlan, info: RunInfo) -> None:

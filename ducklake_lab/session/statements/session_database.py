@@ -76,7 +76,7 @@ class LocalStatements:
             # the qualifier of a schema is a database; an unqualified schema is in the current database
             where = name.schema
             return self._sources.names.owns(op.TableName(where, "main", name.name)) if where else self._lakes.at_home
-        if name.schema is None and creates:
+        if creates and name.catalog is None and (name.schema or "main").casefold() == "main":
             return self._lakes.at_home
         return self._sources.names.owns(name)
 

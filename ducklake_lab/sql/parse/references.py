@@ -304,25 +304,6 @@ def cte_names(tokens: Sequence[Token]) -> set[str]:
     return names
 
 
-def find_calls(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
-    """Yields the first and last token of each called name, with its qualifiers; every second one is a dot."""
-    for last, token in enumerate(tokens[:-1]):
-        is_name = token.token_type in (TokenType.VAR, TokenType.IDENTIFIER)
-        if not is_name or tokens[last + 1].token_type is not TokenType.L_PAREN:
-            continue
-        first = last
-        while first > 1 and tokens[first - 1].token_type is TokenType.DOT and _nameable(tokens[first - 2]):
-            first -= 2
-        before = tokens[first - 1] if first else None
-        if before is None or not (before.token_type in _ENDS_OF_NAMED or word(before) in _BEFORE_ALIASES):
-            yield first, last
-
-
-#: Kinds of tokens after which a name with parentheses is an alias with columns, and words before one.
-_ENDS_OF_NAMED = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN)
-_BEFORE_ALIASES = ("AS", "WITH", "RECURSIVE")
-
-
 def splice(text: str, tokens: Sequence[Token], replacements: Sequence[tuple[int, int, str]]) -> str:
     """Returns the text of the tokens with replacements (first index, last index, text); indexes are inclusive.
 
@@ -389,6 +370,31 @@ def target_of(text: str) -> Target | None:
         return None
     reference = _Finder(text, tokens).reference_at(place)
     return Target(reference, temporary, kind) if reference is not None else None
+
+
+def find_calls(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    """Yields the first and last token of each called name of a statement, with its qualifiers; every second one is a dot."""
+    target = target_of(text)
+    ctes = cte_names(tokens)
+    for last, token in enumerate(tokens[:-1]):
+        is_name = token.token_type in (TokenType.VAR, TokenType.IDENTIFIER)
+        if not is_name or tokens[last + 1].token_type is not TokenType.L_PAREN:
+            continue
+        first = last
+        while first > 1 and tokens[first - 1].token_type is TokenType.DOT and _nameable(tokens[first - 2]):
+            first -= 2
+        before = tokens[first - 1] if first else None
+        if before is not None and (before.token_type in _ENDS_OF_NAMED or word(before) in _BEFORE_DEFINED):
+            continue
+        close = matching(tokens, last + 1)
+        is_cte = token.text.casefold() in ctes and close + 1 < len(tokens) and word(tokens[close + 1]) == "AS"
+        if not is_cte and (target is None or target.reference.first != first):
+            yield first, last
+
+
+#: Kinds of tokens after which a name with parentheses is an alias with columns, and words after which it is defined or a table.
+_ENDS_OF_NAMED = (TokenType.VAR, TokenType.IDENTIFIER, TokenType.R_PAREN)
+_BEFORE_DEFINED = ("AS", "WITH", "RECURSIVE", "REFERENCES")
 
 
 def without_qualifier(text: str, catalog: str) -> str:

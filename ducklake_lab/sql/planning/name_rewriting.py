@@ -209,7 +209,7 @@ class _Rewriting:
         Args:
             in_from: the first tokens of calls in FROM.
         """
-        for first, last in find_calls(tokens):
+        for first, last in find_calls(text, tokens):
             kind: Literal["scalar", "table"] = "table" if first in in_from else "scalar"
             name = TableName.of([tokens[place].text for place in range(first, last + 1, 2)])
             macro = self.binder.find_macro(name, kind)
