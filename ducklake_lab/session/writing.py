@@ -36,7 +36,7 @@ def write_rows(
         modes = ("append", "overwrite", "create", "create_or_replace")
         raise UsageError(f'"{mode}" is not a write mode; use one of {", ".join(modes)}.{did_you_mean(mode, modes)}')
     with lakes.reads.noting("change"):
-        entry = lakes.parse(table)
+        entry = lakes.parse(table, sought="relation" if mode == "append" else "new")
     given = rows_of(rows, "What you write")
     # a DataFrame of Spark may read the lake
     with nullcontext() if given.is_on_spark else lakes.reads.noting("change"):

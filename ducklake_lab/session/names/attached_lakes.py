@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 from ducklake_lab.catalog.lake import Lake
 from ducklake_lab.catalog.options import SessionOptions
@@ -18,6 +19,9 @@ from ducklake_lab.model.state import CatalogState
 from ducklake_lab.session.names.read_states import At, ReadStates
 from ducklake_lab.sql.operations import TableName
 from ducklake_lab.transaction.transaction import Transaction
+
+#: A table or view, a scalar or table macro, or an entry that is about to be made.
+Sought = Literal["relation", "scalar", "table", "new"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,8 +287,13 @@ class Lakes:
         is_current = self._current is not None and lake.alias == self._current[0]
         return at is not None or lake.at is not None or (is_current and self.reads.at is not None)
 
-    def entry(self, catalog: str | None, schema: str | None, name: str, at: At = None) -> NamedEntry:
-        """Resolves `[catalog.][schema.]name`; the first part may be a lake or a schema."""
+    def entry(
+        self, catalog: str | None, schema: str | None, name: str, at: At = None, sought: Sought = "relation"
+    ) -> NamedEntry:
+        """Resolves `[catalog.][schema.]name`; the first part may be a lake or a schema.
+
+        An unqualified name is looked up in the current schema and then in `main`, as in DuckDB.
+        """
         if catalog is not None:
             if self.find(catalog) is None and schema is not None and self._current is not None:
                 lake = self.get()
@@ -300,12 +309,26 @@ class Lakes:
             lake = self.get()
             return NamedEntry(lake, self.state(lake, at), schema, name)
         lake = self.get()
-        return NamedEntry(lake, self.state(lake, at), self.current_schema, name)
+        state = self.state(lake, at)
+        return NamedEntry(lake, state, self._schema_of(state, name, sought), name)
 
-    def parse(self, name: str, at: At = None) -> NamedEntry:
+    def _schema_of(self, state: CatalogState, name: str, sought: Sought) -> str:
+        """Returns the current schema, or `main` if that alone has an entry of the name."""
+        own = self.current_schema
+
+        def has(schema: str) -> bool:
+            if sought == "relation":
+                return state.find_table(schema, name) is not None or state.find_view(schema, name) is not None
+            return state.find_macro(schema, name, sought) is not None
+
+        if sought == "new" or own.casefold() == "main" or has(own) or not has("main"):
+            return own
+        return "main"
+
+    def parse(self, name: str, at: At = None, sought: Sought = "relation") -> NamedEntry:
         """Resolves a dotted name in a string; parts may be quoted."""
         parts = TableName.of(split_name(name))
-        return self.entry(parts.catalog, parts.schema, parts.name, at)
+        return self.entry(parts.catalog, parts.schema, parts.name, at, sought)
 
 
 def split_name(name: str) -> tuple[str, ...]:

@@ -48,9 +48,10 @@ def listing_query(listing: op.Listing, lakes: Lakes, database: SessionDatabase, 
                 "WHERE database_name NOT IN ('system', 'temp') AND schema_name NOT IN ('information_schema', 'pg_catalog') "
                 "ORDER BY 1, 2"
             )
-    where = is_in(*_place(listing.source, lakes, database))
-    if listing.source is None:
-        where = f"({where} OR temporary)"
+    catalog, schema = _place(listing.source, lakes, database)
+    where = is_in(catalog, schema)
+    if listing.source is None:  # all that an unqualified name may mean
+        where = f"({where} OR ({is_in(catalog, 'main')}) OR temporary)"
     names = f"SELECT table_name AS name FROM duckdb_tables() WHERE NOT internal AND {where}"
     views = f"SELECT view_name FROM duckdb_views() WHERE NOT internal AND {where}"
     return f"{names} UNION ALL {views} ORDER BY 1"

@@ -29,7 +29,7 @@ from ducklake_lab.model.entries import Macro, View
 from ducklake_lab.model.quoting import quote_identifier, schema_path
 from ducklake_lab.model.types import DataType
 from ducklake_lab.session.functions.registry import Functions
-from ducklake_lab.session.names.attached_lakes import Lakes, NamedEntry
+from ducklake_lab.session.names.attached_lakes import Lakes, NamedEntry, Sought
 from ducklake_lab.session.names.listing import listing_query
 from ducklake_lab.session.names.read_states import At
 from ducklake_lab.session.names.stored_definitions import stored_macro, stored_view
@@ -212,8 +212,8 @@ class NameResolver:
         """Returns the settings that change the meaning of a query."""
         return self._database.settings(meaningful())
 
-    def entry(self, name: op.TableName, at: op.At | None = None) -> NamedEntry:
-        return self._lakes.entry(name.catalog, name.schema, name.name, self.moment(at))
+    def entry(self, name: op.TableName, at: op.At | None = None, sought: Sought = "relation") -> NamedEntry:
+        return self._lakes.entry(name.catalog, name.schema, name.name, self.moment(at), sought)
 
     def owns(self, name: op.TableName) -> bool:
         """Returns whether the session's own database has a name, in DuckDB's search order: temp, then the current one."""
@@ -296,17 +296,19 @@ class NameResolver:
         return stored_macro(entry, macro)
 
     def macros(self, lake_schema: tuple[str, str] | None) -> Mapping[tuple[str, str], StoredMacro]:
-        """Returns the macros of a schema, by default the current one, by kind and folded name; temporary ones hide them."""
+        """Returns the macros of a schema, by default the current one and `main`, by kind and folded name; temporary ones hide them."""
         lake = self._lakes.current if lake_schema is None else self._lakes.find(lake_schema[0])
         if lake is None:
             return {}
         state = self._lakes.state(lake)
-        schema = state.find_schema(self._lakes.current_schema if lake_schema is None else lake_schema[1])
-        if schema is None or not state.macros:
+        if not state.macros:
             return {}
+        names = ("main", self._lakes.current_schema) if lake_schema is None else (lake_schema[1],)
         hidden = self._database.temporary_macros()
         return {
             key: stored_macro(NamedEntry(lake, state, schema.name, macro.name), macro)
+            for schema in map(state.find_schema, names)
+            if schema is not None
             for macro in state.macros.values()
             if macro.schema_id == schema.schema_id and (key := (macro.kind, macro.name.casefold())) not in hidden
         }

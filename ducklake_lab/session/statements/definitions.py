@@ -24,7 +24,7 @@ class Definitions:
     def __init__(
         self,
         transactions: Transactions,
-        entry: Callable[[op.TableName], NamedEntry],
+        entry: Callable[..., NamedEntry],
         view_columns: Callable[..., list[ViewColumn]],
     ) -> None:
         self._transactions = transactions
@@ -38,7 +38,7 @@ class Definitions:
         Args:
             check: raises if the query cannot be bound.
         """
-        entry = self._entry(statement.name)
+        entry = self._entry(statement.name, sought="new")
         existing = entry.state.find_view(entry.schema, entry.name)
         if existing is not None and statement.if_not_exists:
             return
@@ -74,7 +74,7 @@ class Definitions:
         Args:
             check: raises if a body cannot be bound.
         """
-        entry = self._entry(statement.name)
+        entry = self._entry(statement.name, sought="new")
         existing = entry.state.find_macro(entry.schema, entry.name, statement.kind)
         if existing is not None and statement.if_not_exists:
             return
@@ -91,7 +91,7 @@ class Definitions:
             transaction.create_macro(schema, entry.name, statement.kind, implementations)
 
     def drop_macro(self, statement: op.DropMacro) -> None:
-        entry = self._entry(statement.name)
+        entry = self._entry(statement.name, sought=statement.kind)
         macro = entry.state.find_macro(entry.schema, entry.name, statement.kind)
         if macro is None:
             if statement.if_exists:

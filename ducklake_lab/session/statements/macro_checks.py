@@ -44,7 +44,7 @@ def check_bodies(sources: Sources, statement: op.CreateMacro, implementations: S
     Raises:
         BindError: a body names an unknown table, column, function or type.
     """
-    entry = sources.names.entry(statement.name)
+    entry = sources.names.entry(statement.name, sought="new")
     macro = StoredMacro(entry.name, tuple(implementations), entry.lake.alias, entry.schema)
     for implementation in implementations:
         try:

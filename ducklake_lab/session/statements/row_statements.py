@@ -184,7 +184,7 @@ class RowStatements:
         return counted(count, transaction, entry)
 
     def create_table(self, statement: op.CreateTable) -> Result:
-        entry = self._sources.names.entry(statement.name)
+        entry = self._sources.names.entry(statement.name, sought="new")
         if entry.find() is not None:
             if statement.if_not_exists:
                 return nothing()

@@ -320,7 +320,7 @@ class Statements:
 
     def _check_view(self, statement: op.CreateView) -> None:
         """Raises if the query of a new view cannot be bound; passes queries that only other clients support."""
-        entry = self._sources.names.entry(statement.name)
+        entry = self._sources.names.entry(statement.name, sought="new")
         try:
             plan = plan_query(without_pivots(statement.query), self._sources.names, (entry.lake.alias, entry.schema))
             self._database.describe(plan.duckdb_sql, self._sources.loader.empty(plan), plan.macros)

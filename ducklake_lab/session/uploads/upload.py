@@ -107,7 +107,8 @@ def upload(
 
     words = keywords()
     named = files[0].name if len(files) == 1 else source
-    entry = lakes.parse(table or quote_identifier(clean_name(stem(named), set(), words)))
+    written = table or quote_identifier(clean_name(stem(named), set(), words))
+    entry = lakes.parse(written, sought="relation" if mode == "append" else "new")
     target = entry.find()
     name = entry.name
     if target is not None and mode == "create":

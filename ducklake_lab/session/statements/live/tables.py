@@ -83,7 +83,7 @@ class LiveTables:
 
     def create(self, statement: op.CreateLiveTable) -> Result:
         """Creates a live table with the rows of its query, in one commit."""
-        entry = self._sources.names.entry(statement.name)
+        entry = self._sources.names.entry(statement.name, sought="new")
         existing = entry.find()
         if existing is not None:
             title = entry.state.qualified_name(existing)
