@@ -149,6 +149,10 @@ class BindError(SqlError):
     """A statement names a table or column that does not exist, or is ambiguous."""
 
 
+class CapturedNameError(BindError):
+    """DuckDB takes a name in an argument of a macro for one in the macro's body."""
+
+
 class EntryNotFoundError(DuckLakeError):
     """There is no lake, schema, table or column of that name."""
 

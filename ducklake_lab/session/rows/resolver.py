@@ -18,6 +18,7 @@ from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.rows import Rows
 from ducklake_lab.errors import (
     BindError,
+    CapturedNameError,
     DuckLakeError,
     EntryNotFoundError,
     ExpansionError,
@@ -418,7 +419,7 @@ def plan_or_leave(query: op.Query, names: NameResolver) -> QueryPlan:
     """Plans a query; leaves queries that the planner cannot parse or bind to DuckDB."""
     try:
         return plan_query(query, names)
-    except ExpansionError:
+    except (CapturedNameError, ExpansionError):
         raise
     except (BindError, UnsupportedFeatureError) as error:
         return plan_in_process(as_text(query), names, error, query)

@@ -36,6 +36,7 @@ from ducklake_lab.session.rows.table_scans import TableScans
 from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import plan_spark_text
+from ducklake_lab.sql.parse.references import PIVOTS, words_of
 from ducklake_lab.sql.plan import Described, QueryPlan, Source
 from ducklake_lab.sql.planning.own_source import is_of_one_function
 from ducklake_lab.sql.planning.spark_text import parameters
@@ -275,7 +276,14 @@ class Sources:
             BindError: a name does not exist.
             SqlError, UnsupportedFeatureError: DuckDB cannot bind it.
         """
-        found = self._database.described(plan.duckdb_sql, self.loader.declared(plan), plan.macros)
+        tables = self.loader.declared(plan)
+        if not plan.bound and PIVOTS & set(words_of(plan.duckdb_sql)):  # rows decide about its columns
+            info = RunInfo()
+            loaded = self.load_all(plan, info)
+            if not self.placed(plan, loaded, info).is_here:
+                raise UnsupportedFeatureError("DESCRIBE of PIVOT without IN (…) is not supported on Spark.")
+            tables = {view: rows.here().duckdb_query for view, rows in loaded.items()}
+        found = self._database.described(plan.duckdb_sql, tables, plan.macros)
         return [(plan.named(name), kind, nullable, default) for name, kind, nullable, default in found]
 
     def columns(self, plan: QueryPlan) -> list[tuple[str, str]] | None:

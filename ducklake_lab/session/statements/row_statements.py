@@ -13,7 +13,7 @@ from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.in_process.literal_rows import literal_rows
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.errors import BindError, EntryExistsError, UnsupportedFeatureError
+from ducklake_lab.errors import BindError, CapturedNameError, EntryExistsError, UnsupportedFeatureError
 from ducklake_lab.model.entries import Column, Table
 from ducklake_lab.model.live import check_not_live
 from ducklake_lab.model.types import DataType
@@ -124,7 +124,7 @@ class RowStatements:
         try:
             return plan_insert(statement, with_defaults(self._sources.names, table), self._sources.names)
         except (BindError, UnsupportedFeatureError) as error:
-            if statement.query is None:
+            if statement.query is None or isinstance(error, CapturedNameError):
                 raise
             # first DuckDB computes what Spark cannot
             plan = plan_in_process(as_text(op.Query(statement.query)), self._sources.names, error)

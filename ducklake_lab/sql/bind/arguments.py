@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 
 from sqlglot import exp
 
-from ducklake_lab.errors import BindError
+from ducklake_lab.errors import CapturedNameError
 from ducklake_lab.sql.notes import Relation, notes
 from ducklake_lab.sql.scope import Scope, ancestors, in_scope
 
@@ -78,7 +78,7 @@ def captured(argument: exp.Expr, scope: Scope) -> Iterator[tuple[exp.Column, exp
         scope: the scope where it stands.
 
     Raises:
-        BindError: DuckDB takes a column of the body by accident, or in a query in the argument.
+        CapturedNameError: DuckDB takes a column of the body by accident, or in a query in the argument.
     """
     if not notes(argument).is_argument:
         return
@@ -86,7 +86,9 @@ def captured(argument: exp.Expr, scope: Scope) -> Iterator[tuple[exp.Column, exp
     parameters = {parameter.name.casefold() for one in lambdas for parameter in one.expressions}
     for alias in notes(argument).aliases:
         if alias.name.casefold() in parameters or _is_of_body([alias], None, scope):
-            raise BindError(f'DuckDB takes the argument "{alias.name}" for a name in the body; write its expression.')
+            raise CapturedNameError(
+                f'DuckDB takes the argument "{alias.name}" for a name in the body; write its expression.'
+            )
     for column in list(argument.find_all(exp.Column)):
         noted = notes(column)
         if noted.argument is None or noted.relation is None:
@@ -96,13 +98,13 @@ def captured(argument: exp.Expr, scope: Scope) -> Iterator[tuple[exp.Column, exp
         if _is_of_body(parts, noted.relation, scope):
             if argument.find(exp.Query) is not None:
                 shown = ".".join(part.name for part in parts)
-                raise BindError(
+                raise CapturedNameError(
                     f'The body has a column "{shown}" of its own; give the one in the argument another name.'
                 )
             yield column, noted.argument.copy()
         elif noted.is_bare and _is_of_body([name], noted.relation, scope):
             qualified = f"{noted.relation.name}.{name.name}"
-            raise BindError(
+            raise CapturedNameError(
                 f'DuckDB takes the argument "{name.name}" for the column of a table in the body; write {qualified}.'
             )
 

@@ -202,7 +202,7 @@ class EntryBinder(Binding):
             # a position in the stored text means nothing to the query's author
             message = re.sub(r" \(line \d+, column \d+\)", "", str(error))
             inside = message if message.startswith("In the ") else f"In the {kind} {title}: {message}"
-            raise BindError(inside) from error
+            raise type(error)(inside) from error
         finally:
             self._lake_schema, self._at, self.expanding, self._is_own = before
 

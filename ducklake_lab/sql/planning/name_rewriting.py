@@ -17,7 +17,7 @@ from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.bind.expansion import declared
 from ducklake_lab.sql.operations import At, TableName
 from ducklake_lab.sql.parse.describe import described_parts, described_query, read_listing
-from ducklake_lab.sql.parse.references import Reference, cte_names, find_calls, find_references, splice
+from ducklake_lab.sql.parse.references import PIVOTS, Reference, cte_names, find_calls, find_references, splice, word
 from ducklake_lab.sql.parse.statements import read_arguments
 from ducklake_lab.sql.parse.tokens import Cursor, split
 from ducklake_lab.sql.plan import (
@@ -244,7 +244,9 @@ class _Rewriting:
     # DESCRIBE and SHOW
 
     def _described(self, text: str, tokens: Sequence[Token]) -> str | None:
-        """Returns the query that stands for a DESCRIBE or SHOW; None for a listing of the session's own."""
+        """Returns the query that stands for a DESCRIBE or SHOW; None for a listing of the session's own, and for PIVOT."""
+        if PIVOTS & {word(token) for token in tokens}:
+            return None  # rows decide about its columns
         cursor = Cursor(text, tokens, 1)
         try:
             listing = read_listing(cursor)
