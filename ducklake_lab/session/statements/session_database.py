@@ -131,7 +131,10 @@ class LocalStatements:
                 raise plan.refusal if isinstance(plan.refusal, BindError) else error from None
         if view.name.schema is not None:
             raise UnsupportedFeatureError(f"A temporary view has no schema; call it {view.name.name}.")
-        columns = self._database.describe(plan.duckdb_sql, self._sources.loader.empty(plan), plan.macros)
+        try:
+            columns = self._database.describe(plan.duckdb_sql, self._sources.loader.empty(plan), plan.macros)
+        except BindError as error:
+            raise plan.refusal if isinstance(plan.refusal, BindError) else error from None
         if len(view.columns) > len(columns):
             raise BindError(f"{view.name.name} names {len(view.columns)} columns, but its query has {len(columns)}.")
         names = [*view.columns, *(name for name, _ in columns[len(view.columns) :])]
