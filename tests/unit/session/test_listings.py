@@ -90,7 +90,7 @@ def test_show_and_describe(session: dl.Session) -> None:
     assert session.sql("SHOW TABLES FROM lake.s").fetchall() == [("t",)]
     assert session.sql("SHOW TABLES FROM memory").fetchall() == [("mine",)]
     session.sql("USE lake.s")
-    assert session.sql("SHOW TABLES").fetchall() == [("t",), ("tt",)]
+    assert session.sql("SHOW TABLES").fetchall() == [("t",), ("tt",), ("u",)]
     assert ("lake", "main", "u", ["k"], ["INTEGER"], False) in session.sql("SHOW ALL TABLES").fetchall()
     assert session.sql("DESCRIBE t").fetchall() == [
         ("i", "INTEGER", "NO", None, "NULL", None),

@@ -128,7 +128,6 @@ def test_a_rollback_brings_back_what_there_was(session: dl.Session) -> None:
         ("CREATE TEMP VIEW v AS SELECT z FROM tt", BindError, 'no table "tt"'),
         ("CREATE TEMP VIEW v (a, b, c) AS FROM t", BindError, "v names 3 columns, but its query has 2"),
         ("CREATE TEMP VIEW lake.v AS FROM t", UnsupportedFeatureError, "A temporary view has no schema; call it v"),
-        ("CREATE TEMP VIEW v AS FROM t USING SAMPLE 2 ROWS", UnsupportedFeatureError, "SAMPLE"),
         ("CREATE TEMP MACRO m() AS TABLE FROM t", UnsupportedFeatureError, "use CREATE TEMP VIEW"),
         ("USE memory; CREATE VIEW v AS FROM lake.t", UnsupportedFeatureError, "use CREATE TEMP VIEW"),
         ("CREATE VIEW stored AS FROM seen", BindError, 'no table "seen"'),
