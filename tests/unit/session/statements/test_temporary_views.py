@@ -48,7 +48,10 @@ def test_it_reads_the_newest_rows_of_a_lake(lake_uri: Callable[..., str], tmp_pa
     [
         ("FROM two ORDER BY ALL", [("a3", 3), ("a4", 4)]),
         ('SELECT "First" FROM two WHERE i = 3', [("a3",)]),
-        ("DESCRIBE two", [("First", "VARCHAR", "YES", None, None, None), ("i", "INTEGER", "YES", None, None, None)]),
+        (
+            "DESCRIBE two",
+            [("First", "VARCHAR", "YES", None, "NULL", None), ("i", "INTEGER", "YES", None, "NULL", None)],
+        ),
         ("SELECT column_name, max FROM (SUMMARIZE two)", [("First", "a4"), ("i", "4")]),
         ('PIVOT two ON "First" USING sum(i)', [(3, 4)]),
         ("SHOW TABLES", [("t",), ("two",)]),
