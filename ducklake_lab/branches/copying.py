@@ -106,7 +106,7 @@ def is_of_newest(source: Source) -> bool:
 def tables_with_later_ends(source: Source, inlined: Sequence[tuple[str, bool]]) -> set[int]:
     """Return the ids of tables with files or inlined rows at the snapshot that later ones ended.
 
-    Bounds of such a table may be those of the rows that are left: maintenance makes them narrower.
+    Maintenance may have narrowed the bounds of such a table to its later rows.
 
     Args:
         inlined: from `define_metadata`.
@@ -167,7 +167,7 @@ def count_ids_anew(writes: Writes, snapshot: Snapshot) -> None:
 
 
 def count_rows_anew(writes: Writes) -> None:
-    """Set the counts of rows and bytes of tables to those of their files and inlined rows."""
+    """Count the rows and bytes of tables from their files and inlined rows."""
     f, target = t.data_file, writes.connection
     live = f.c.end_snapshot.is_(None)
     counts = sa.select(f.c.table_id, sa.func.sum(f.c.record_count), sa.func.sum(f.c.file_size_bytes))

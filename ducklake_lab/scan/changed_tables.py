@@ -69,8 +69,8 @@ class ChangesAfter:
 def touched_tables(lake: Lake, connection: sa.Connection, start: int, end: int) -> set[int]:
     """Return the ids of tables that snapshots after `start`, up to `end`, may have changed; not of tables they made.
 
-    Where some of these snapshots have expired, it is every table of which files, columns, keys or tags are younger than
-    `start` or ended since, and every table that has inlined rows; with the ids of other entries that have such tags.
+    If some of these snapshots have expired, the ids are those of tables whose files, columns, keys or tags began or ended
+    since `start`, and of tables with inlined rows. Ids of other entries with such tags are among them.
     """
     changes = ChangesAfter(connection, start, end)
     touched = changes.tables

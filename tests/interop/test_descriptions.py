@@ -134,7 +134,7 @@ def assert_equal(both: tuple[dl.Session, duckdb.DuckDBPyConnection], text: str) 
         "SELECT twice.x FROM (SELECT 7) AS twice(x) USING SAMPLE 100%",
         "SELECT sum(x) FROM b twice(x) USING SAMPLE 100%",
         "SELECT x.i FROM a AS x JOIN b ON twice(x.i) * 10 = k AND k IN (twice(10), 5) USING SAMPLE 100%",
-        # a temporary macro hides those of the lake, also from views of it
+        # a temporary macro hides a macro of the lake, also from the lake's views
         "CREATE TEMP MACRO twice(x) AS x * 3; SELECT twice(i) AS t, main.twice(i) AS m FROM a ORDER BY t",
         "CREATE TEMP MACRO twice(x) AS x * 3; SELECT twice(i) AS t, lake.main.twice(i) AS m FROM a USING SAMPLE 100%",
         "CREATE TEMP MACRO twice(x) AS x * 3; CREATE OR REPLACE VIEW calls AS SELECT twice(i) AS t FROM a; FROM calls ORDER BY t",

@@ -133,7 +133,7 @@ class SourceLoader:
         return tables
 
     def declared(self, plan: QueryPlan) -> dict[str, Readable]:
-        """Returns the sources of a plan as empty tables; those of lakes have constraints and defaults."""
+        """Returns the sources of a plan as empty tables; tables of lakes have constraints and defaults."""
         tables: dict[str, Readable] = {**self.empty(plan)}
         for source in plan.sources:
             if isinstance(source.rows, LakeTable) and not (source.virtual or source.located):

@@ -34,7 +34,7 @@ from ducklake_lab.sql.plan import (
 )
 from ducklake_lab.sql.planning.table_arguments import asked, described_by, named, table_arguments
 
-#: Rows of pragma_table_info, from those of DESCRIBE.
+#: SQL that turns the rows of DESCRIBE into the rows of pragma_table_info.
 _TABLE_INFO = """SELECT CAST(row_number() OVER () - 1 AS INTEGER) AS cid, column_name AS name, column_type AS type,
     "null" = 'NO' AS "notnull", "default" AS dflt_value, false AS pk FROM ({})"""
 

@@ -300,7 +300,7 @@ def _is_open(node: exp.Expr, fixed: Sequence[exp.Expr]) -> bool:
 
 
 def _order(window: exp.Window) -> list[exp.Expr]:
-    """Returns the sort keys of a window, with those of the window that it names."""
+    """Returns the sort keys of a window, and of the window that it names."""
     named = _named(window)
     return [*_sort_keys(window), *(_sort_keys(named) if named is not None else [])]
 

@@ -206,7 +206,7 @@ class LiveStaging:
 
 
 def _with_columns(transaction: Transaction, table: Table, columns: Sequence[tuple[str, str]]) -> Table:
-    """Gives a table other columns; those of the same name and type stay, as does what is declared for them."""
+    """Gives a table other columns; a column of the same name and type stays, with its declarations."""
     next_id, wanted = transaction.next_column_id(table), []
     for order, (name, kind) in enumerate(columns, 1):
         own, data_type = table.column(name), _column_type(name, kind)
