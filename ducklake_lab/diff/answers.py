@@ -16,7 +16,7 @@ from ducklake_lab.diff.group_steps import group_steps
 from ducklake_lab.diff.model import ColumnChange, ColumnSteps, GroupStep, RowChange, RowChoice
 from ducklake_lab.diff.row_diff import RowDiff, in_json
 from ducklake_lab.diff.rows import ChangedRows
-from ducklake_lab.duckdb.casting import has_part
+from ducklake_lab.duckdb.casting import EQUAL_APART, has_part, told_apart
 from ducklake_lab.duckdb.literals import literals
 from ducklake_lab.engine.in_process import engine
 from ducklake_lab.errors import (
@@ -276,9 +276,8 @@ class Aligned:
         """The rows that one side has more often than the other one."""
         later = range(len(self.columns) - self.only_before)
         values = {f"k{i}": f"c{i}" for i in later}
-        # to DuckDB a month equals 30 days
-        texts = (i for i in later if has_part(self.columns[i].data_type, ("interval",)))
-        values |= {f"x{i}": f"CAST(c{i} AS VARCHAR)" for i in texts}
+        kinds = {i: self.columns[i].data_type for i in later if has_part(self.columns[i].data_type, EQUAL_APART)}
+        values |= {f"x{i}": told_apart(f"c{i}", kind) for i, kind in kinds.items()}
         listed = ", ".join(f"{value} AS {name}" for name, value in values.items())
         names = ", ".join(values)
         equal = " AND ".join(f"a.{name} IS NOT DISTINCT FROM b.{name}" for name in values)

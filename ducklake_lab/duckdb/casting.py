@@ -16,7 +16,16 @@ from ducklake_lab.duckdb.unsliced import unsliced
 from ducklake_lab.duckdb.wording import worded
 from ducklake_lab.errors import ConstraintError, UnsupportedFeatureError
 from ducklake_lab.model.quoting import quote_identifier
-from ducklake_lab.model.types import AS_TEXT, IN_DUCKDB, DataType, from_arrow, from_field, is_marked, is_primitive
+from ducklake_lab.model.types import (
+    AS_TEXT,
+    FLOATS,
+    IN_DUCKDB,
+    DataType,
+    from_arrow,
+    from_field,
+    is_marked,
+    is_primitive,
+)
 
 
 def evaluate_typed(sql: str) -> tuple[str, str | None]:
@@ -178,6 +187,8 @@ def shown_sql(expression: str, data_type: DataType | None, values: pa.ChunkedArr
 
 #: Types whose Arrow form a function makes.
 _BY_FUNCTION = ("geometry", "variant")
+#: Types of which DuckDB finds some values equal that are not the same: 0.0 and -0.0, one month and 30 days.
+EQUAL_APART = (*FLOATS, "interval")
 #: Hours whose nanoseconds Arrow's 64 bits do not hold; DuckDB lets them wrap around.
 _MOST_HOURS = 2562047
 LONG_INTERVAL = (
@@ -220,16 +231,34 @@ def comparable_sql(expression: str, data_type: DataType) -> str:
 
 
 def differs_sql(old: str, new: str, kind: DataType) -> str:
-    """SQL that says whether two values of a type differ."""
+    """SQL that says whether two values of a type differ, 0.0 from -0.0 and a month from 30 days, too."""
     if not has_part(kind, ("variant",)):
         differs = f"{old} IS DISTINCT FROM {new}"
-        if not has_part(kind, ("interval",)):
+        if not has_part(kind, EQUAL_APART):
             return differs
-        # to DuckDB a month equals 30 days; added to a date it is another span
-        return f"({differs} OR CAST({old} AS VARCHAR) IS DISTINCT FROM CAST({new} AS VARCHAR))"
+        return f"({differs} OR {told_apart(old, kind)} IS DISTINCT FROM {told_apart(new, kind)})"
     # DuckDB compares no values of two types that lie in lists and objects; they differ
     old, new = comparable_sql(old, kind), comparable_sql(new, kind)
     return f"coalesce(TRY({old} IS DISTINCT FROM {new}), true)"
+
+
+def told_apart(expression: str, data_type: DataType) -> str:
+    """SQL of a value that differs where two values are equal to DuckDB, and are not the same."""
+    if data_type.name in FLOATS:
+        return f"1 / CAST({expression} AS DOUBLE)"  # -inf of -0.0
+    if data_type.name == "interval":
+        return f"CAST({expression} AS VARCHAR)"
+    if not has_part(data_type, EQUAL_APART):
+        return expression
+    if data_type.name != "map":
+        return through(expression, data_type, told_apart)
+    # reciprocals of two keys may be equal
+    each = f"x{len(expression)}"
+    parts = zip(("keys", "values"), (child for _, child in data_type.children), strict=True)
+    lists = (
+        f"list_transform(map_{side}({expression}), lambda {each}: {told_apart(each, kind)})" for side, kind in parts
+    )
+    return f"row({', '.join(lists)})"
 
 
 def through(expression: str, data_type: DataType, convert: Callable[[str, DataType], str]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from ducklake_lab.duckdb.casting import differs_sql
 from ducklake_lab.engine.facts import facts_of
 from ducklake_lab.engine.in_process import reader
 from ducklake_lab.engine.in_process.engine import evaluate
@@ -79,12 +80,9 @@ def without_unchanged(
         return come, go, False
     if not engines.placing.place(facts_of([*here.files, *there.files], purpose="change")).is_here:
         return come, go, False
-    equal = " AND ".join(
-        f"a.c{at} IS NOT DISTINCT FROM b.c{at} AND a.c{at}::VARCHAR IS NOT DISTINCT FROM b.c{at}::VARCHAR"  # -0.0
-        for at in range(len(table.columns))
-    )
+    differs = [differs_sql(f"a.c{at}", f"b.c{at}", column.data_type) for at, column in enumerate(table.columns)]
     unchanged = evaluate(
-        f"SELECT rest.* FROM rest JOIN a ON {_at('a')} JOIN b ON {_at('b')} WHERE {equal}",
+        f"SELECT rest.* FROM rest JOIN a ON {_at('a')} JOIN b ON {_at('b')} WHERE NOT ({' OR '.join(differs)})",
         {"rest": rest, "a": _rows(here, table), "b": _rows(there, table)},
     )
     return (*_without_both(come, go, unchanged), True)

@@ -51,6 +51,30 @@ def test_an_interval_of_another_kind_is_a_change(session: dl.Session) -> None:
     assert rows(session, "SELECT x::VARCHAR, y::VARCHAR, n FROM p") == [("30 days", "['24:00:00']", 1)]
 
 
+def test_the_sign_of_a_zero_is_a_change(session: dl.Session) -> None:
+    zeros = {
+        "x": "'0.0'::DOUBLE",
+        "f": "'0.0'::FLOAT",
+        "l": "['0.0'::DOUBLE, NULL]",
+        "s": "{'a': '0.0'::FLOAT, 'b': 1}",
+        "m": "MAP {'0.0'::DOUBLE: 1}",
+    }
+    shown = ", ".join(f"{value} AS {name}" for name, value in zeros.items())
+    # DuckDB's files keep one sign of a column that has zeros alone
+    session.sql(
+        f"CREATE TABLE p AS SELECT 1 AS k, {shown}, 0 AS n UNION ALL SELECT 2, 1, 1, [1], {{'a': 1, 'b': 1}}, MAP {{1: 1}}, 0"
+    )
+    session.branch("more")
+    session.sql("UPDATE p SET n = 1")
+    changed = ", ".join(f"{name} = {value.replace('0.0', '-0.0')}" for name, value in zeros.items())
+    on_branch(session, f"UPDATE p SET {changed} WHERE k = 1", name="more")
+    assert session.review("more").tables.table("p").diff.summary.cells == 5
+    session.merge("more")
+    assert rows(session, "SELECT COLUMNS(* EXCLUDE (k, n))::VARCHAR, n FROM p WHERE k = 1") == [
+        ("-0.0", "-0.0", "[-0.0, NULL]", "{'a': -0.0, 'b': 1}", "{-0.0=1}", 1)
+    ]
+
+
 def test_conflicts_of_thousands_of_columns_are_counted(session: dl.Session) -> None:
     names = [f"c{number}" for number in range(1200)]
     session.sql(f"CREATE TABLE wide AS SELECT 1 AS k, {', '.join(f'0 AS {name}' for name in names)}")

@@ -94,6 +94,17 @@ def test_a_month_is_not_thirty_days(session: dl.Session) -> None:
     assert session.compare("SELECT x, y FROM spans", before + 2, before + 2).is_empty
 
 
+def test_zeros_of_two_signs_are_two_answers(session: dl.Session) -> None:
+    session.sql("CREATE TABLE zeros AS SELECT '0.0'::DOUBLE AS x, ['0.0'::FLOAT] AS y UNION ALL SELECT 1, [1]")
+    before = session.current_snapshot().snapshot_id
+    session.sql("UPDATE zeros SET x = '-0.0' WHERE x = 0")
+    session.sql("UPDATE zeros SET y = ['-0.0'::FLOAT] WHERE x = 0")
+    for column, at in (("x", before + 1), ("y", before + 2)):
+        found = session.compare(f"SELECT {column} FROM zeros", before, before + 2).summary
+        assert (found.deleted, found.inserted, found.unchanged) == (1, 1, 1)
+        assert [row[0] for row in session.when(f"SELECT {column} FROM zeros").fetchall()] == [before, at]
+
+
 def test_one_row_is_that_row(session: dl.Session) -> None:
     (row,) = session.compare("SELECT count(*) AS n, sum(i) AS s, min(g) AS g FROM t", 1, 4).rows()
     assert (row.kind, row.changed, row.steps) == ("updated", ("n", "s"), {"n": 20, "s": 3225})
