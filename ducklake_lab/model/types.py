@@ -250,7 +250,7 @@ def from_arrow(arrow: pa.DataType) -> DataType:
     Raises:
         UnsupportedFeatureError: no DuckLake type holds every value of it.
     """
-    if pa.types.is_struct(arrow):
+    if pa.types.is_struct(arrow) and arrow.num_fields:
         return DataType("struct", tuple((field.name, from_field(field)) for field in arrow))
     if pa.types.is_list(arrow) or pa.types.is_large_list(arrow) or pa.types.is_fixed_size_list(arrow):
         return DataType("list", (("element", from_field(arrow.value_field)),))
@@ -258,7 +258,7 @@ def from_arrow(arrow: pa.DataType) -> DataType:
         return DataType("map", (("key", from_field(arrow.key_field)), ("value", from_field(arrow.item_field))))
     if pa.types.is_dictionary(arrow):
         return from_arrow(arrow.value_type)
-    if pa.types.is_decimal(arrow):
+    if pa.types.is_decimal(arrow) and arrow.precision <= 38:
         return DataType(f"decimal({arrow.precision},{arrow.scale})")
     if pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow) or pa.types.is_null(arrow):
         return DataType("varchar")

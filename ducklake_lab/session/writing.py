@@ -37,7 +37,7 @@ def write_rows(
         raise UsageError(f'"{mode}" is not a write mode; use one of {", ".join(modes)}.{did_you_mean(mode, modes)}')
     with lakes.reads.noting("change"):
         entry = lakes.parse(table, sought="relation" if mode == "append" else "new")
-    given = rows_of(rows, "What you write")
+    given = rows_of(rows, "rows")
     # a DataFrame of Spark may read the lake
     with nullcontext() if given.is_on_spark else lakes.reads.noting("change"):
         return _write(lakes, statements, given, entry, mode, transaction)
@@ -56,7 +56,7 @@ def _write(
         from ducklake_lab.spark.overwriting import check_static
 
         check_static(given.data)
-    check_folded(given, "What you write")
+    check_folded(given, "rows")
     if mode in ("create", "create_or_replace"):
         return statements.create(name, given, replace=mode == "create_or_replace")
     if mode == "append":

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyarrow as pa
 
+from ducklake_lab.engine.in_process.engine import evaluate
 from ducklake_lab.engine.on_spark import OnSpark
 from ducklake_lab.engine.rows import InMemory, Rows
-from ducklake_lab.errors import UsageError, did_you_mean
+from ducklake_lab.errors import UnsupportedFeatureError, UsageError, did_you_mean
 from ducklake_lab.model.nanoseconds import nanoseconds_in
 from ducklake_lab.model.types import from_field, has_geoarrow
 from ducklake_lab.session.rows.result import Result
 
 #: Kinds of rows that `rows_of` accepts, for messages.
 KINDS = "a Spark, pandas or Polars DataFrame, an Arrow table, or a result"
+#: How Arrow names the column of a pandas DataFrame that it cannot read.
+_FAILED = re.compile(r"Conversion failed for column (.*) with type \S+", re.DOTALL)
 
 
 def is_rows(value: object) -> bool:
@@ -47,6 +51,7 @@ def rows_of(value: Any, name: str) -> Rows:
         return OnSpark(value)
     table = _table_of(value, name)
     _check_names(table.column_names, name)
+    table = _carried(table, name)
     _check_digits(table, name)
     return InMemory(table)
 
@@ -67,10 +72,55 @@ def _table_of(value: Any, name: str) -> pa.Table:
             _check_objects(value, name)
         if _streams(value):
             return _as_wkb(_in_microseconds(pa.table(value)))
-    except (pa.ArrowException, OverflowError) as error:
-        reason = str(error.args[0] if error.args else error).strip().partition("\n")[0]
-        raise UsageError(f"{name} cannot be read as a table: {reason}") from error
+    except (pa.ArrowException, OverflowError, TypeError) as error:
+        reason = str(error.args[0] if error.args else error).strip().partition("\n")[0].rstrip(".")
+        column = _FAILED.fullmatch(str(error.args[-1])) if len(error.args) > 1 else None
+        what = f'Column "{column[1]}" of {name}' if column is not None else name
+        raise UsageError(f"{what} cannot be read as a table: {reason}; cast it.") from error
     raise UsageError(f"{name} is of type {type(value).__name__}; rows are {KINDS}.")
+
+
+def _carried(rows: pa.Table, name: str) -> pa.Table:
+    """Returns the rows in the Arrow types that the model has: other layouts of the same values are read by DuckDB.
+
+    Raises:
+        UnsupportedFeatureError: a column has a type that lakes do not have.
+    """
+    for index, field in enumerate(rows.schema):
+        kind = _with_parts(field.type, _in_model)
+        if kind != field.type:
+            rows = rows.set_column(index, field.with_type(kind), rows.column(index).cast(kind))
+        elif _has_layout(kind):
+            rows = rows.set_column(index, *_read_again(rows.select([index])))
+        try:
+            from_field(rows.schema.field(index))
+        except UnsupportedFeatureError as error:
+            raise UnsupportedFeatureError(
+                f'Column "{field.name}" of {name} has the Arrow type {field.type}, which lakes do not have; cast it.'
+            ) from error
+    return rows
+
+
+def _read_again(column: pa.Table) -> tuple[pa.Field, pa.ChunkedArray]:
+    read = evaluate("FROM rows", {"rows": column})
+    return read.schema.field(0), read.column(0)
+
+
+def _in_model(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_float16(kind):
+        return pa.float32()
+    if pa.types.is_decimal256(kind) and kind.precision <= 38:
+        return pa.decimal128(kind.precision, kind.scale)
+    return kind
+
+
+def _has_layout(kind: pa.DataType) -> bool:
+    """Returns whether Arrow lays out the values of a type, or of a part of it, as the model does not."""
+    if pa.types.is_run_end_encoded(kind) or pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+        return True
+    if isinstance(kind, pa.Bool8Type):
+        return True
+    return pa.types.is_nested(kind) and any(_has_layout(kind.field(i).type) for i in range(kind.num_fields))
 
 
 def _as_wkb(rows: pa.Table) -> pa.Table:
@@ -154,7 +204,7 @@ def _check_objects(frame: Any, name: str) -> None:
 
 def _in_microseconds(rows: pa.Table) -> pa.Table:
     """Returns the rows with times in microseconds, unless a digit would be lost; Polars only has nanoseconds."""
-    schema = pa.schema([field.with_type(_with_microseconds(field.type)) for field in rows.schema])
+    schema = pa.schema([field.with_type(_with_parts(field.type, _with_microseconds)) for field in rows.schema])
     try:
         return rows if schema == rows.schema else rows.cast(schema)
     except pa.ArrowInvalid:
@@ -162,17 +212,24 @@ def _in_microseconds(rows: pa.Table) -> pa.Table:
 
 
 def _with_microseconds(kind: pa.DataType) -> pa.DataType:
-    if kind == pa.time64("ns"):
-        return pa.time64("us")
+    return pa.time64("us") if kind == pa.time64("ns") else kind
+
+
+def _with_parts(kind: pa.DataType, convert: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Returns a type with the types in its structs and lists converted."""
+
+    def part(field: pa.Field) -> pa.Field:
+        return field.with_type(_with_parts(field.type, convert))
+
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_with_microseconds(field.type)) for field in kind])
+        return pa.struct([part(field) for field in kind])
     if pa.types.is_large_list(kind):
-        return pa.large_list(kind.value_field.with_type(_with_microseconds(kind.value_type)))
+        return pa.large_list(part(kind.value_field))
     if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_with_microseconds(kind.value_type)))
+        return pa.list_(part(kind.value_field))
     if pa.types.is_fixed_size_list(kind):
-        return pa.list_(kind.value_field.with_type(_with_microseconds(kind.value_type)), kind.list_size)
-    return kind
+        return pa.list_(part(kind.value_field), kind.list_size)
+    return convert(kind)
 
 
 def _is_frame(value: object, package: str, kind: str = "DataFrame") -> bool:

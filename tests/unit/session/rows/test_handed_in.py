@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 import ducklake_lab as dl
-from ducklake_lab.errors import BindError, DuckLakeError, UsageError
+from ducklake_lab.errors import BindError, DuckLakeError, UnsupportedFeatureError, UsageError
 
 pytestmark = pytest.mark.sampled(3)
 
@@ -53,6 +53,13 @@ FRAMES: dict[str, Any] = {
     "arrow view": pa.table({"v": pa.array(["x", None], pa.string_view())}),
     "arrow map": pa.table({"v": pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64()))}),
     "arrow time": pa.table({"v": pa.array([1], pa.time32("s"))}),
+    "arrow runs": pa.table({"v": pa.RunEndEncodedArray.from_arrays([2, 3], ["x", None])}),
+    "arrow list view": pa.table({"v": pa.array([[1, 2], None, []], pa.list_view(pa.int8()))}).slice(1),
+    "arrow bool8": pa.table({"v": pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0, None], pa.int8()))}),
+    "arrow views below": pa.table(
+        {"v": pa.array([{"a": [1.5]}], pa.struct([("a", pa.large_list_view(pa.float32()))]))}
+    ),
+    "pandas half": pd.DataFrame({"v": pd.Series([1.5, -0.0, 65504], dtype="float16")}),
 }
 
 
@@ -155,8 +162,20 @@ def test_internals_are_out_of_reach(session: dl.Session) -> None:
         ({"engin": "spark"}, '"engin" is no argument of sql'),
         ({"updates": [1, 2]}, '"updates" is no argument of sql.*list'),
         ({"df": pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int8())]), [])}, "read only once"),
-        ({"df": pd.DataFrame({"v": [1, "x"]})}, "df cannot be read as a table: Could not convert 'x'"),
+        (
+            {"df": pd.DataFrame({"v": [1, "x"]})},
+            "Column \"v\" of df cannot be read as a table: Could not convert 'x'.*; cast it",
+        ),
         ({"df": pd.DataFrame({"v": [2**70]})}, "df cannot be read as a table"),
+        ({"df": pd.DataFrame({"v": pd.arrays.SparseArray([0, 1])})}, "df cannot be read as a table: Sparse .*column v"),
+        (
+            {"df": pa.table({"v": pa.array([1], pa.decimal256(50, 10))})},
+            r'Column "v" of df has the Arrow type decimal256\(50, 10\), which lakes do not have; cast it',
+        ),
+        (
+            {"df": pa.table({"v": pa.array([{}], pa.struct([]))})},
+            r"has the Arrow type struct<>, which lakes do not have",
+        ),
         (
             {"df": pd.DataFrame([[1, 2]], columns=["a", "A"])},
             'df has columns "a" and "A", one name for SQL; rename one.',
@@ -165,7 +184,7 @@ def test_internals_are_out_of_reach(session: dl.Session) -> None:
     ],
 )
 def test_what_is_no_table_says_so(given: dict[str, Any], message: str, session: dl.Session) -> None:
-    with pytest.raises((UsageError, BindError), match=message):
+    with pytest.raises((UsageError, BindError, UnsupportedFeatureError), match=message):
         session.sql("FROM df", **given)
 
 
