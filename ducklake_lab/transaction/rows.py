@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from ducklake_lab.catalog import inlined, inlined_deletions, paths
@@ -69,15 +69,15 @@ class RowWriter:
         table_id, backend = self._ids.known(table.table_id), self._tx.lake.location.backend
         facts = self._facts.of(table_id)
         stats = facts.stats
+        # rows get their ids now, files first: those that the transaction handed out may have gaps, or be others'
         next_row_id = stats.next_row_id if stats is not None else 0
-        shift = next_row_id - self._tx.row_id_base(table)
         by_column: dict[int, list[ColumnStats]] = {}
         self._write_mappings(table_id, [file.file.mapping for file in staged.files.values()])
         for local_id, file in staged.files.items():
             file_id = self._ids.file(local_id)
             first_row_id = file.row_id_start
             if first_row_id is not None and not file.is_final:
-                first_row_id += shift
+                first_row_id, next_row_id = next_row_id, next_row_id + file.file.record_count
             written = spelled_for(table, file.file, backend)
             self.insert_data_file(table_id, file_id, written, first_row_id, file.partition_id)
             for column in written.column_stats:
@@ -95,14 +95,15 @@ class RowWriter:
             )
             for column in written.column_stats:
                 by_column.setdefault(column.column_id, []).append(column)
-        rows = self._merged_rows(table, staged, shift)
+        rows, next_row_id = self._merged_rows(table, staged, next_row_id)
         if rows is not None:
             facts = replace(facts, rows_table=self._insert_inlined(table, table_id, rows, facts))
             for column_id, column in inlined_stats(table.columns, rows).items():
                 by_column.setdefault(column_id, []).append(without_nul(column, backend))
             if not staged.files:
                 self._ids.file()  # the reference marks a change of data so
-        self._update_stats(table, table_id, staged, rows.num_rows if rows is not None else 0, by_column, facts)
+        inlined_rows = rows.num_rows if rows is not None else 0
+        self._update_stats(table, table_id, staged, inlined_rows, next_row_id, by_column, facts)
 
     def _write_mappings(self, table_id: int, mappings: Sequence[ColumnMapping | None]) -> None:
         """Gives the mappings of files ids: those the table has, or new ones."""
@@ -196,14 +197,17 @@ class RowWriter:
             ],
         )
 
-    def _merged_rows(self, table: Table, staged: StagedData, shift: int) -> pa.Table | None:
+    def _merged_rows(self, table: Table, staged: StagedData, next_row_id: int) -> tuple[pa.Table | None, int]:
+        """Return the rows to inline, with the ids of new ones, and the next row id after them."""
         parts = []
         for batch in staged.rows:
             rows = project(batch.rows, batch.columns, table.columns)
-            if shift and not batch.updated:
-                rows = rows.set_column(0, ROW_ID, pc.add(rows.column(ROW_ID), shift))
+            if not batch.updated:
+                last = next_row_id + rows.num_rows
+                rows = rows.set_column(0, ROW_ID, pa.array(np.arange(next_row_id, last, dtype=np.int64)))
+                next_row_id = last
             parts.append(rows)
-        return pa.concat_tables(parts) if parts else None
+        return (pa.concat_tables(parts) if parts else None), next_row_id
 
     def _insert_inlined(self, table: Table, table_id: int, rows: pa.Table, facts: TableFacts) -> str:
         """Inserts rows into the inlined data table that takes them; gives its name."""
@@ -226,6 +230,7 @@ class RowWriter:
         table_id: int,
         staged: StagedData,
         inlined_rows: int,
+        next_row_id: int,
         by_column: Mapping[int, Sequence[ColumnStats]],
         facts: TableFacts,
     ) -> None:
@@ -234,7 +239,7 @@ class RowWriter:
         written = [f.file for f in staged.files.values()] + [f.file for f in staged.flushed.values()]
         size = sum(file.file_size_bytes for file in written)
         old = before or TableStats(0, 0, 0)
-        now = TableStats(old.record_count + records, old.next_row_id + staged.rows_used, old.file_size_bytes + size)
+        now = TableStats(old.record_count + records, next_row_id, old.file_size_bytes + size)
         if max(now.record_count, now.next_row_id, now.file_size_bytes) > _MOST:
             raise CatalogError(
                 f"The catalog is damaged: a count in ducklake_table_stats, of the table with the id {table_id}, is at its end; "

@@ -87,31 +87,48 @@ def test_by_turns(
     _assert_equal(metadata(reference, uri), theirs)
 
 
-def test_rows_that_their_own_transaction_changes(tmp_path: Path, reference: duckdb.DuckDBPyConnection) -> None:
-    """Rows are equal; their ids differ.
-
-    The reference numbers such rows anew when it commits, and its bounds include values that were never committed.
-    A new version gets a new id here: those that the transaction has seen may be others' when it commits.
-    """
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [
+            "INSERT INTO t VALUES (1, 'a'), (2, 'b')",
+            "UPDATE t SET s = 'z' WHERE i = 1",
+            "DELETE FROM t WHERE i = 2",
+            "INSERT INTO t VALUES (3, 'c')",
+        ],
+        ["INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')", "UPDATE t SET s = 'z' WHERE i < 2"],
+        ["INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')", "DELETE FROM t WHERE i = 2"],
+        [
+            "INSERT INTO t VALUES (50, 'a')",
+            "INSERT INTO t SELECT r, 'x' FROM range(1, 30) s(r)",
+            "UPDATE t SET s = 'z' WHERE i = 7",
+            "DELETE FROM t WHERE i BETWEEN 4 AND 9",
+        ],
+    ],
+)
+def test_rows_that_their_own_transaction_changes(
+    changes: list[str], tmp_path: Path, reference: duckdb.DuckDBPyConnection
+) -> None:
+    """Both number such rows when they commit; the reference's bounds include values that were never committed."""
     script = [
         "CREATE TABLE t (i INTEGER, s VARCHAR)",
+        "INSERT INTO t VALUES (0, 'q')",
         "BEGIN",
-        "INSERT INTO t VALUES (1, 'a'), (2, 'b')",
-        "UPDATE t SET s = 'z' WHERE i = 1",
-        "DELETE FROM t WHERE i = 2",
-        "INSERT INTO t VALUES (3, 'c')",
+        *changes,
         "COMMIT",
+        "INSERT INTO t VALUES (99, 'n')",
     ]
     attach(reference, f"ducklake:{tmp_path}/theirs.ducklake", data_path=tmp_path / "theirs_data")
     for statement in script:
         reference.execute(statement)
-    expected = reference.execute("FROM t ORDER BY i").fetchall()
+    query = "SELECT rowid, * FROM t ORDER BY ALL"
+    expected = reference.execute(query).fetchall()
     detach(reference)
     with dl.connect(f"ducklake:{tmp_path}/ours.ducklake", alias="lake") as session:
         _run(session, script)
-        assert session.sql("SELECT rowid, * FROM t ORDER BY i").fetchall() == [(2, 1, "z"), (3, 3, "c")]
+        assert session.sql(query).fetchall() == expected
     attach(reference, f"ducklake:{tmp_path}/ours.ducklake")
-    assert reference.execute("FROM t ORDER BY i").fetchall() == expected == [(1, "z"), (3, "c")]
+    assert reference.execute(query).fetchall() == expected
     detach(reference)
 
 

@@ -100,8 +100,7 @@ class Dml:
     def append_new_versions(self, table: Table, matched: Matched) -> None:
         """Appends new versions of rows under their row ids; the new values follow the virtual columns.
 
-        Rows that the transaction itself inserted get new row ids: theirs may change until it commits, those in files
-        cannot.
+        Those of rows that the transaction itself inserted are new rows: the commit gives them their row ids.
         """
         transaction, rows, count = self._transaction, matched.rows, matched.count
         first_own = transaction.first_own_row_id(table)
