@@ -103,21 +103,28 @@ _PROBLEMS = """
 """
 
 _RESTYLED = """
-([selectors, sheets]) => {
-    const views = selectors.map(one => `${one}, ${one} *`).join(",");
-    const elements = [...document.querySelectorAll(views)].filter(one => one.getClientRects().length).slice(0, 4000);
-    const look = () => elements.map(one => {
-        const style = getComputedStyle(one);
-        return [...style].map(name => `${name}: ${style.getPropertyValue(name)}`);
-    });
-    const before = look();
+([views, sheets]) => {
+    const drawn = (one) => one.getClientRects().length > 0 && one.closest(views);
+    // of an element, the properties that a rule which selects it sets: others change only with these
+    const setBy = (rules, found = new Map()) => {
+        for (const rule of rules) {
+            if (rule.cssRules?.length) setBy(rule.cssRules, found);
+            if (!rule.selectorText) continue;
+            for (const one of [...document.querySelectorAll(rule.selectorText)].filter(drawn))
+                found.set(one, [...(found.get(one) ?? []), ...rule.style]);
+        }
+        return found;
+    };
     const found = new Set();
     for (const [name, text] of sheets) {
         const sheet = document.head.appendChild(document.createElement("style"));
         sheet.textContent = text;
-        look().forEach((style, at) => style.forEach((one, place) => {
-            if (one !== before[at][place]) found.add(`${name} restyles ${elements[at].tagName} ${elements[at].className}: ${before[at][place]} → ${one}`);
-        }));
+        const look = (one) => { const style = getComputedStyle(one); return (property) => style.getPropertyValue(property); };
+        const after = [...setBy(sheet.sheet.cssRules)].map(([one, names]) => [one, names, names.map(look(one))]);
+        sheet.disabled = true;
+        for (const [one, names, values] of after) names.map(look(one)).forEach((was, at) => {
+            if (was !== values[at]) found.add(`${name} restyles ${one.tagName} ${one.className}: ${names[at]}: ${was} → ${values[at]}`);
+        });
         sheet.remove();
     }
     return [...found];
@@ -146,7 +153,7 @@ def first_paint(page: Page, facts: Mapping[str, Iterable[str]] | None = None, he
         problems = page.evaluate(_PROBLEMS, [list(VIEWS)])
         assert problems == [], f"at {width} px:\n" + "\n".join(problems)
     sheets = [[path.name, path.read_text()] for path in STYLES]
-    problems = page.evaluate(_RESTYLED, [[".dlk-live", ".dlk-pv", ".dlk"], sheets])
+    problems = page.evaluate(_RESTYLED, [".dlk-live, .dlk-pv, .dlk", sheets])
     assert problems == [], "\n".join(problems)
     if before is not None:
         page.set_viewport_size(before)
