@@ -135,7 +135,8 @@ class Notes:
         outputs: the columns of a query.
         joined_by: the columns that a join's USING compares, by name.
         is_shadowed: tables before the last comma also have a column of a join's USING.
-        only_of: the only relation whose columns an expression can use.
+        only_of: the place in FROM, from 0, of the only relation whose columns an expression can use.
+        qualifiers: the schema and catalog names that may precede a subquery's alias, innermost first.
         alias_position: the 1-based position of the output column whose alias an expression has.
         replaces_all: the keys replace GROUP BY ALL.
         is_lateral: a subquery in FROM uses columns of preceding relations.
@@ -164,7 +165,8 @@ class Notes:
     outputs: Outputs = None
     joined_by: tuple[tuple[exp.Column, ...], ...] = ()
     is_shadowed: bool = False
-    only_of: str | None = None
+    only_of: int | None = None
+    qualifiers: tuple[str, ...] = ()
     alias_position: int | None = None
     replaces_all: bool = False
     is_lateral: bool = False

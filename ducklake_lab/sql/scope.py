@@ -71,10 +71,8 @@ class Scope:
 
     def seen_by(self, node: exp.Expr) -> Scope:
         """Returns this scope, or one with only the relation in the node's `only_of`."""
-        name = notes(node).only_of
-        if name is None:
-            return self
-        return Scope(self.parent, [one for one in self.relations if one.name.casefold() == name.casefold()])
+        place = notes(node).only_of
+        return self if place is None else Scope(self.parent, [self.relations[place]])
 
     def merged_value(self, name: str) -> exp.Expr | None:
         """Returns a reference to the column of USING with a name; None if there is none."""

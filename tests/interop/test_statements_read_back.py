@@ -39,6 +39,18 @@ SCRIPTS = {
         "DELETE FROM t USING o, p JOIN o x USING (i) WHERE t.i = p.i AND x.b AND o.i = 4",
         "DELETE FROM t USING o RIGHT JOIN p ON o.i = p.i AND p.s = 'r' WHERE t.i = p.i - 1 AND o.b",
     ],
+    "tables of one name in two schemas": [
+        "CREATE SCHEMA x; CREATE TABLE x.t AS FROM (VALUES (2, 'two'), (3, 'three'), (9, 'nine')) t(i, s)",
+        "MERGE INTO t USING x.t ON main.t.i = x.t.i AND x.t.i <> 3 WHEN MATCHED THEN UPDATE SET s = x.t.s || main.t.s "
+        "WHEN NOT MATCHED AND i = 9 THEN INSERT VALUES (x.t.i, s)",
+        "UPDATE t SET s = x.t.s || '!' FROM x.t WHERE main.t.i = x.t.i AND x.t.i = 3",
+        "UPDATE x.t SET i = i + (SELECT count(*) FROM main.t WHERE main.t.i < x.t.i)",
+        "DELETE FROM t USING x.t WHERE main.t.i = x.t.i - 1",
+        "CREATE VIEW x.v AS FROM x.t",
+        "CREATE TABLE v AS SELECT 1 AS i, 'v' AS s",
+        "MERGE INTO v USING x.v ON x.v.i <> main.v.i WHEN MATCHED AND x.v.s = 'two' THEN DELETE",
+        "MERGE INTO t USING x.v ON t.i = x.v.i WHEN NOT MATCHED THEN INSERT VALUES (x.v.i, v.s)",
+    ],
     "rows assigned to columns": [
         "UPDATE t SET (i, s) = (i + 1, s || 'x')",
         "UPDATE t SET (i, s) = 7 WHERE i = 2",

@@ -37,7 +37,7 @@ from ducklake_lab.sql import (
     targets,
 )
 from ducklake_lab.sql import operations as op
-from ducklake_lab.sql.planning.merge import source_of, with_source
+from ducklake_lab.sql.planning.merge import source_of
 from ducklake_lab.sql.planning.planner import as_text
 from ducklake_lab.sql.planning.writes import matched_by_name
 from ducklake_lab.sql.types import type_or_none
@@ -174,7 +174,7 @@ class RowStatements:
             return
         view = names.register(InMemory(rows))
         try:
-            yield plan_merge(with_source(statement, view), columns, names, registered=view)
+            yield plan_merge(statement, columns, names, registered=view)
         finally:
             del names.registered[view]
 

@@ -375,7 +375,7 @@ def _subquery(binder: Binding, node: exp.Subquery, scope: Scope, ctes: Ctes) -> 
     shown, number = alias or "unnamed_subquery", 2
     while not alias and any(relation.name == shown for relation in scope.relations):
         shown, number = f"unnamed_subquery{number}", number + 1
-    relation = Relation(shown, shown, name_columns(outputs, names, alias))
+    relation = Relation(shown, shown, name_columns(outputs, names, alias), notes(node).qualifiers)
     scope.add(relation)
     set_alias(node, relation, names or repeated(outputs))
     return node

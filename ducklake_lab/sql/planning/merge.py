@@ -19,7 +19,7 @@ from ducklake_lab.sql.notes import Output, Relation, notes
 from ducklake_lab.sql.operations import Merge, MergeClause, Query
 from ducklake_lab.sql.plan import JoinKey, QueryPlan, Resolver, Source
 from ducklake_lab.sql.planning.planner import finish
-from ducklake_lab.sql.planning.writes import assignments_of, is_default, unbound_default
+from ducklake_lab.sql.planning.writes import assignments_of, column_of_place, is_default, unbound_default
 from ducklake_lab.sql.prune.pushdown import is_key
 from ducklake_lab.sql.types import to_sqlglot
 
@@ -33,6 +33,9 @@ _HERE = "_ducklake_merge_here"
 #: The subquery with each row's branch, and its column with the number of the applying clause.
 _ROWS, _BRANCH = "_ducklake_merge_rows", "_ducklake_merge_branch"
 
+#: Places of the two tables in FROM.
+_TARGET, _SOURCE = 0, 1
+
 _INTEGER, _VARCHAR = DataType("int32"), DataType("varchar")
 
 
@@ -41,7 +44,7 @@ def source_of(op: Merge) -> Query:
     return Query(op.source.copy())
 
 
-def with_source(op: Merge, registered: str) -> Merge:
+def _with_source(op: Merge, registered: str) -> Merge:
     """Returns the MERGE with registered rows as its source, under the name that it has."""
     table = exp.Table(this=_quoted(registered), alias=exp.TableAlias(this=_quoted(_source_alias(op.source))))
     return replace(op, source=exp.Select(expressions=[exp.Star()]).from_(table, copy=False))
@@ -59,6 +62,9 @@ def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver, registe
         BindError: a name does not exist, or there are too many or too few values.
     """
     target = op.alias or op.table.name
+    qualifiers = _qualifiers(op, resolver)
+    if registered:
+        op = _with_source(op, registered)
     binder = QueryBinder(resolver)
     sources = binder.query(op.source.copy(), None, {})
     if sources is None:
@@ -66,7 +72,7 @@ def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver, registe
     binder = QueryBinder(resolver)
     names = [output.name for output in sources]
     alias = _source_alias(op.source)
-    builder = _Values(op, target, alias, names, columns)
+    builder = _Values(op, target, names, columns)
 
     def case(value: Callable[[MergeClause], exp.Expr | None], kind: DataType) -> exp.Expr:
         """Returns an expression with a value for each row by its clause; NULL for clauses without one."""
@@ -80,7 +86,7 @@ def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver, registe
         return exp.Case(ifs=ifs) if ifs else _cast(exp.Null(), kind)
 
     items = [_aliased(builder.branch(), _BRANCH), _aliased(builder.here(), _HERE)]
-    items += [exp.column(_quoted(name), table=_quoted(target)) for name in VIRTUAL_COLUMNS]
+    items += [column_of_place(name, _TARGET) for name in VIRTUAL_COLUMNS]
     items.append(_aliased(case(lambda clause: exp.Literal.string(clause.action), _VARCHAR), ACTION))
     items.append(
         _aliased(case(lambda clause: clause.message and builder.on_its_side(clause, clause.message), _VARCHAR), MESSAGE)
@@ -89,7 +95,9 @@ def plan_merge(op: Merge, columns: Sequence[Column], resolver: Resolver, registe
         _aliased(case(partial(builder.value, column=column), column.data_type), column.name) for column in columns
     ]
     tree = exp.Select(expressions=items).from_(_table(op), copy=False)
-    join = exp.Join(this=_marked(op.source, alias), side=_side(op))
+    source = _marked(op.source, alias)
+    notes(source).qualifiers = qualifiers
+    join = exp.Join(this=source, side=_side(op))
     if op.using:
         join.set("using", [exp.to_identifier(name) for name in op.using])
     else:
@@ -205,6 +213,21 @@ def _source_alias(source: exp.Select) -> str:
     return item.alias_or_name or "unnamed_subquery"
 
 
+def _qualifiers(op: Merge, resolver: Resolver) -> tuple[str, ...]:
+    """Returns the schema and catalog names that may precede the name of the source, a table or view without an alias."""
+    item = op.source.args["from_"].this
+    if not isinstance(item, exp.Table) or item.alias:
+        return ()
+    source, target = op.source.copy(), exp.select(exp.Star()).from_(_table(op))
+    for query in (source, target):
+        QueryBinder(resolver).query(query, None, {})
+    named, changed = (notes(query.expressions[0].unalias()).relation for query in (source, target))
+    if named is None or changed is None:
+        return ()
+    # of a table that is merged into itself, each name is ambiguous
+    return () if (named.name, named.qualifiers) == (changed.name, changed.qualifiers) else named.qualifiers
+
+
 def _marked(source: exp.Select, alias: str) -> exp.Subquery:
     """Returns the source with an additional column that is always true."""
     inner = source.copy()
@@ -224,10 +247,9 @@ def _side(op: Merge) -> str | None:
 class _Values:
     """Conditions and new values of the clauses."""
 
-    def __init__(self, op: Merge, target: str, source: str, names: Sequence[str], columns: Sequence[Column]) -> None:
+    def __init__(self, op: Merge, target: str, names: Sequence[str], columns: Sequence[Column]) -> None:
         self.op = op
         self.target = target
-        self.source = source
         self.names = names
         self.columns = columns
         self._given: dict[int, dict[int, exp.Expr]] = {}
@@ -241,11 +263,11 @@ class _Values:
         return _cast(exp.Case(ifs=ifs), _INTEGER)
 
     def here(self) -> exp.Column:
-        return self._of_source(_HERE)
+        return column_of_place(_HERE, _SOURCE)
 
     def _condition(self, clause: MergeClause) -> exp.Expr:
-        in_target = exp.Is(this=self._of_target(ROW_ID), expression=exp.Null())
-        in_source = exp.Is(this=self._of_source(_HERE), expression=exp.Null())
+        in_target = exp.Is(this=column_of_place(ROW_ID, _TARGET), expression=exp.Null())
+        in_source = exp.Is(this=column_of_place(_HERE, _SOURCE), expression=exp.Null())
         parts: list[exp.Expr] = []
         if clause.when == "matched":
             parts += [exp.Not(this=in_target), exp.Not(this=in_source)]
@@ -264,7 +286,7 @@ class _Values:
             given.update(self._updated(clause) if clause.action == "update" else self._inserted(clause))
         value = given.get(column.column_id)
         if value is None:
-            return self._of_target(column.name) if clause.action == "update" else unbound_default(column)
+            return column_of_place(column.name, _TARGET) if clause.action == "update" else unbound_default(column)
         return unbound_default(column) if is_default(value) else self.on_its_side(clause, value)
 
     def on_its_side(self, clause: MergeClause, value: exp.Expr) -> exp.Expr:
@@ -272,14 +294,8 @@ class _Values:
         refuse_columns(value)
         copy = value.copy()
         if clause.when != "matched":
-            notes(copy).only_of = self.source if clause.when == "not matched" else self.target
+            notes(copy).only_of = _SOURCE if clause.when == "not matched" else _TARGET
         return copy
-
-    def _of_target(self, name: str) -> exp.Column:
-        return exp.column(_quoted(name), table=_quoted(self.target))
-
-    def _of_source(self, name: str) -> exp.Column:
-        return exp.column(_quoted(name), table=_quoted(self.source))
 
     def _updated(self, clause: MergeClause) -> dict[int, exp.Expr]:
         if clause.whole is not None:
@@ -303,7 +319,7 @@ class _Values:
             pairs = list(zip(self.columns, self.names, strict=True))
         else:
             pairs = [(self._column(name), name) for name in self.names]
-        return {column.column_id: self._of_source(name) for column, name in pairs}
+        return {column.column_id: column_of_place(name, _SOURCE) for column, name in pairs}
 
     def _column(self, name: str) -> Column:
         folded = name.casefold()

@@ -97,7 +97,7 @@ def plan_insert(op: Insert, columns: Sequence[Column], resolver: Resolver) -> Qu
 def plan_delete(op: Delete, resolver: Resolver) -> QueryPlan:
     """Plans the four virtual columns of the rows that a DELETE matches."""
     binder = QueryBinder(resolver)
-    tree = exp.select(*_virtual(op.tree.this)).from_(op.tree.this.copy())
+    tree = exp.select(*_virtual()).from_(op.tree.this.copy())
     condition = op.tree.args.get("where")
     for other in op.tree.args.get("using") or ():
         _add_to_from(tree, other)
@@ -125,11 +125,11 @@ def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> Qu
     assigned = assignments_of(op.tree.expressions, target, op.table.name, columns)
     for part in (*assigned.values(), op.tree.args.get("where")):
         refuse_columns(part)
-    items: list[exp.Expr] = _virtual(table)
+    items: list[exp.Expr] = _virtual()
     for column in columns:
         value = assigned.get(column.column_id)
         if value is None:
-            items.append(_named(exp.column(_quoted(column.name), table=_quoted(target), copy=False), column))
+            items.append(_named(column_of_place(column.name, 0), column))
         elif is_default(value):
             items.append(_named(_default(column, binder), column))
         else:
@@ -141,7 +141,7 @@ def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> Qu
     if source is not None:
         _add_to_from(tree, source.this)
         # A row that matches several rows of the other tables is updated once, with any of them.
-        row = exp.column(_quoted(ROW_ID), table=_quoted(target))
+        row = column_of_place(ROW_ID, 0)
         first = exp.Window(this=exp.Anonymous(this="row_number"), partition_by=[row], over="OVER")
         tree.set("qualify", exp.Qualify(this=exp.EQ(this=first, expression=exp.Literal.number(1))))
     _take_over_with(op.tree, tree)
@@ -202,9 +202,16 @@ def _outputs(columns: Sequence[Column]) -> tuple[Output, ...]:
     return tuple(Output(column.name, column.data_type) for column in columns)
 
 
-def _virtual(table: exp.Expr) -> list[exp.Expr]:
-    target = table.alias_or_name
-    return [exp.column(_quoted(name), table=_quoted(target)) for name in VIRTUAL_COLUMNS]
+def _virtual() -> list[exp.Expr]:
+    """Returns the virtual columns of the changed table, which is the first in FROM."""
+    return [column_of_place(name, 0) for name in VIRTUAL_COLUMNS]
+
+
+def column_of_place(name: str, place: int) -> exp.Column:
+    """Returns a column of the relation at a place in FROM, whatever the other ones are called."""
+    column = exp.column(_quoted(name), copy=False)
+    notes(column).only_of = place
+    return column
 
 
 def _converted(value: exp.Expr, kind: DataType) -> exp.Expr:

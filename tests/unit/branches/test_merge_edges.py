@@ -60,7 +60,7 @@ def test_the_sign_of_a_zero_is_a_change(session: dl.Session) -> None:
         "m": "MAP {'0.0'::DOUBLE: 1}",
     }
     shown = ", ".join(f"{value} AS {name}" for name, value in zeros.items())
-    # DuckDB's files keep one sign of a column that has zeros alone
+    session.sql("CALL set_option('data_inlining_row_limit', 0)")  # DuckDB's storage takes both zeros for one
     session.sql(
         f"CREATE TABLE p AS SELECT 1 AS k, {shown}, 0 AS n UNION ALL SELECT 2, 1, 1, [1], {{'a': 1, 'b': 1}}, MAP {{1: 1}}, 0"
     )
