@@ -149,6 +149,10 @@ class BindError(SqlError):
     """A statement names a table or column that does not exist, or is ambiguous."""
 
 
+class UnknownColumnError(BindError):
+    """A name in an expression is no column of FROM. DuckDB may know it as a function or an alias."""
+
+
 class CapturedNameError(BindError):
     """DuckDB takes a name in an argument of a macro for one in the macro's body."""
 

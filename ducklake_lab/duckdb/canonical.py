@@ -28,7 +28,7 @@ def query_text(sql: str) -> str:
         UnsupportedFeatureError: it is one that cannot be kept, e.g. a PIVOT whose columns depend on the data.
     """
     (serialized,) = _one("SELECT json_serialize_sql(?::VARCHAR)::VARCHAR", sql)
-    parsed = json.loads(serialized)
+    parsed = json.loads(serialized, parse_constant=_refuse_infinity)
     if parsed["error"]:
         message = str(parsed["error_message"]).splitlines()[0]
         if parsed["error_type"] in ("not implemented", "serialization"):
@@ -62,6 +62,11 @@ def query_text(sql: str) -> str:
             f"another way: {text if len(text) <= 100 else text[:99] + '…'}"
         )
     return text
+
+
+def _refuse_infinity(_: str) -> None:
+    """Refuses a number beyond DOUBLE, which DuckDB prints but does not read again."""
+    raise UnsupportedFeatureError("Views and macros keep no number beyond the range of DOUBLE; write 'inf'::DOUBLE.")
 
 
 def expression_text(sql: str) -> str:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
-from ducklake_lab.errors import BindError, UnsupportedFeatureError, did_you_mean
+from ducklake_lab.errors import BindError, UnknownColumnError, UnsupportedFeatureError, did_you_mean
 from ducklake_lab.model.staged import LOCATION_COLUMNS, POSITION, ROW_ID, VIRTUAL_COLUMNS
 from ducklake_lab.model.types import DataType
 from ducklake_lab.sql.notes import FILE_ROW_NUMBER, Output, Outputs, Relation, line_and_column, notes
@@ -169,10 +169,10 @@ def where(node: exp.Expr) -> str:
     return f" (line {line}, column {column})" if line is not None else ""
 
 
-def bind_error(message: str, node: exp.Expr, hint: str = "") -> BindError:
+def bind_error(message: str, node: exp.Expr, hint: str = "", kind: type[BindError] = BindError) -> BindError:
     """Returns the error `message (line 1, column 2). hint`."""
     line, column = line_and_column(node)
-    return BindError(f"{message}{where(node)}.{hint}", line=line, column=column)
+    return kind(f"{message}{where(node)}.{hint}", line=line, column=column)
 
 
 def resolve(parts: Sequence[exp.Identifier], scope: Scope) -> exp.Expr | None:
@@ -344,8 +344,9 @@ def _unknown(names: list[str], parts: Sequence[exp.Identifier], scope: Scope) ->
             f'Nothing in FROM is called "{names[0]}"', parts[0], did_you_mean(names[0], [*tables, *candidates])
         )
     if not scope.relations:
-        return bind_error(f'There is no FROM to take column "{names[0]}" from', parts[0])
-    return bind_error(without_column(names[0], scope.relations), parts[0], did_you_mean(names[0], candidates))
+        return bind_error(f'There is no FROM to take column "{names[0]}" from', parts[0], kind=UnknownColumnError)
+    hint = did_you_mean(names[0], candidates)
+    return bind_error(without_column(names[0], scope.relations), parts[0], hint, UnknownColumnError)
 
 
 def without_column(name: str, relations: Sequence[Relation]) -> str:

@@ -90,6 +90,8 @@ _VIEWS = (
     "SELECT highest(1) AS h, x.i FROM above(0) AS x POSITIONAL JOIN b ORDER BY ALL",
     "FROM v POSITIONAL JOIN named",
     "SELECT twice(COLUMNS(c -> c = 'i')) FROM a",
+    "SELECT i AS g, grouping(g) AS n, count(*) AS k FROM a GROUP BY ROLLUP(g) ORDER BY ALL",
+    "SELECT current_schema AS s, user AS u, session_user AS v",
 )
 _MACROS = (
     "CREATE MACRO twice(x) AS x * 2, (x, y) AS x * y",

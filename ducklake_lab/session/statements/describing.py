@@ -58,11 +58,11 @@ class Describing:
             return described((c.name, c.data_type.sql(), c.nulls_allowed, default_text(c)) for c in table.columns)
         query = statement.query or parse_query(f"FROM {_quoted(statement.table)}")
         plan = self._sources.plan(query)
-        if isinstance(plan.refusal, BindError):
-            raise plan.refusal
         try:
             return described(self._sources.described(plan))
         except (SqlError, UnsupportedFeatureError):
+            if isinstance(plan.refusal, BindError):
+                raise plan.refusal from None
             result = self._sources.run(plan, describe=True)
             return described((name, kind, True, None) for name, kind in zip(result.columns, result.types, strict=True))
 

@@ -12,7 +12,15 @@ import pyarrow as pa
 from ducklake_lab.engine.in_process.database import SessionDatabase
 from ducklake_lab.engine.rows import InMemory, Rows
 from ducklake_lab.engine.spark_engine import SparkEngine
-from ducklake_lab.errors import BindError, EntryNotFoundError, UnsupportedFeatureError, UsageError, did_you_mean
+from ducklake_lab.errors import (
+    BindError,
+    DuckLakeError,
+    EntryNotFoundError,
+    UnknownColumnError,
+    UnsupportedFeatureError,
+    UsageError,
+    did_you_mean,
+)
 from ducklake_lab.maintenance import checkpoint
 from ducklake_lab.model.quoting import quote_identifier, quoted_path
 from ducklake_lab.session.functions import BlameCall, FeedCall, LifeCall
@@ -41,7 +49,8 @@ from ducklake_lab.session.transactions.transactions import Transactions
 from ducklake_lab.sql import operations as op
 from ducklake_lab.sql import parse, parse_query, plan_query
 from ducklake_lab.sql.parse.references import words_of
-from ducklake_lab.sql.planning.planner import without_pivots
+from ducklake_lab.sql.plan import QueryPlan
+from ducklake_lab.sql.planning.planner import plan_in_process, without_pivots
 
 Attach = Callable[[op.Attach], None]
 #: Operations that one commit of a lake covers; maintenance functions commit several times.
@@ -320,12 +329,22 @@ class Statements:
 
     def _check_view(self, statement: op.CreateView) -> None:
         """Raises if the query of a new view cannot be bound; passes queries that only other clients support."""
-        entry = self._sources.names.entry(statement.name, sought="new")
-        try:
-            plan = plan_query(without_pivots(statement.query), self._sources.names, (entry.lake.alias, entry.schema))
+        entry, names = self._sources.names.entry(statement.name, sought="new"), self._sources.names
+        place = (entry.lake.alias, entry.schema)
+
+        def check(plan: QueryPlan) -> QueryPlan:
             self._database.describe(plan.duckdb_sql, self._sources.loader.empty(plan), plan.macros)
+            return plan
+
+        try:
+            plan = check(plan_query(without_pivots(statement.query), names, place))
         except UnsupportedFeatureError:
             return
+        except UnknownColumnError as error:
+            try:
+                plan = check(plan_in_process(statement.sql, names, error, lake_schema=place))
+            except DuckLakeError:
+                raise error from None
         if plan.columns is not None and len(statement.columns) > len(plan.columns):
             raise BindError(
                 f"{statement.name.name} names {len(statement.columns)} columns, but its query has {len(plan.columns)}."

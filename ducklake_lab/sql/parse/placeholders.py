@@ -94,7 +94,8 @@ class Binder:
             # in `{'a':b}` and `l[1:n]` a colon begins no parameter
             before = tokens[index - 1].token_type if index else TokenType.STRING
             named = before not in (TokenType.STRING, TokenType.NUMBER) and following.text in self._params
-            if token.token_type is TokenType.PARAMETER or (token.token_type is TokenType.COLON and named):
+            is_parameter = token.token_type is TokenType.PARAMETER and token.text == "$"  # @ is an operator
+            if is_parameter or (token.token_type is TokenType.COLON and named):
                 values.append((token.start, following.end + 1, self._text(following.text, tokens[:index])))
         return Written(text, tokens, tuple(values))
 

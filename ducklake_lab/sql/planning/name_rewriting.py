@@ -11,7 +11,14 @@ from sqlglot.tokens import Token, TokenType
 
 from ducklake_lab.duckdb.canonical import is_one
 from ducklake_lab.duckdb.evaluation import printed
-from ducklake_lab.errors import BindError, ExpansionError, SqlSyntaxError, UnsupportedFeatureError
+from ducklake_lab.errors import (
+    BindError,
+    DuckLakeError,
+    ExpansionError,
+    SqlSyntaxError,
+    UnknownColumnError,
+    UnsupportedFeatureError,
+)
 from ducklake_lab.model.quoting import quote_identifier, quote_text
 from ducklake_lab.sql.bind.binder import QueryBinder
 from ducklake_lab.sql.bind.expansion import declared
@@ -172,11 +179,17 @@ class _Rewriting:
             tree, outputs, query = binder.view(view, at)
         except ExpansionError:
             raise
-        except UnsupportedFeatureError:
+        except (UnknownColumnError, UnsupportedFeatureError) as error:
             if not self._is_for_duckdb:
                 raise
             self._forget(sources, macros)
-            return f"({self._view_as_written(view, at)})"
+            written = self._view_as_written(view, at)
+            if isinstance(error, UnknownColumnError):
+                try:
+                    self._columns(written, sources)
+                except DuckLakeError:
+                    raise error from None  # it names the view
+            return f"({written})"
         if self._is_for_duckdb:
             return f"({query})"
         assert self.write is not None

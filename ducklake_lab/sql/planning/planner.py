@@ -66,15 +66,22 @@ def without_pivots(query: Query) -> Query:
     return replace(query, tree=tree)
 
 
-def plan_in_process(text: str, resolver: Resolver, refusal: DuckLakeError, query: Query | None = None) -> QueryPlan:
+def plan_in_process(
+    text: str,
+    resolver: Resolver,
+    refusal: DuckLakeError,
+    query: Query | None = None,
+    lake_schema: tuple[str, str] | None = None,
+) -> QueryPlan:
     """Plans a statement for DuckDB in process: replaces names of lakes by views, keeps the rest as written.
 
     Args:
         refusal: the reason why it is not bound here; raised if it must run on Spark.
         query: the statement, if Spark may run a rewritten form.
+        lake_schema: a lake and schema in which names are looked up first, as in a view.
     """
     tokens = split(text)[0]
-    binder = QueryBinder(resolver, written=Written(text, tokens))
+    binder = QueryBinder(resolver, lake_schema, Written(text, tokens))
     names: dict[str, tuple[str, bool]] = {}
     written = with_views(text, tokens, binder, quote='"', written=names)
     sources = tuple(binder.sources)

@@ -98,6 +98,12 @@ def test_texts_and_names_stay(query: str, text: str) -> None:
     assert query_text(query) == text
 
 
+def test_numbers_beyond_double_are_refused() -> None:
+    with pytest.raises(UnsupportedFeatureError, match="no number beyond the range of DOUBLE"):
+        query_text("SELECT 1e400 AS x")
+    assert "1e+300" in query_text("SELECT 'inf'::DOUBLE AS x, 1e300 AS y")
+
+
 @pytest.mark.parametrize("expression", ["(-1)[x]", "(1)[1]", "(2.5)[1:x]"])
 def test_texts_that_duckdb_does_not_read_are_refused(expression: str) -> None:
     with pytest.raises(UnsupportedFeatureError, match="cannot be kept, as DuckDB prints it"):

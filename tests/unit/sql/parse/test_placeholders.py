@@ -121,3 +121,13 @@ def test_a_missing_parameter_is_named_with_the_close_one() -> None:
 def test_a_value_without_a_literal_is_refused() -> None:
     with pytest.raises(UsageError, match='Parameter "x" is a object'):
         bound("SELECT :x", x=object())
+
+
+def test_an_at_sign_is_the_absolute_value() -> None:
+    """DuckDB has no parameter of that sign."""
+    (statement,) = parse(
+        "CREATE TABLE t AS SELECT @(-5) AS a, @b AS b, @$1 AS c, @ $n AS d", {"1": -2, "n": -3, "b": 7}
+    )
+    assert isinstance(statement.operation, op.CreateTable) and statement.operation.query is not None
+    assert statement.operation.query.written is not None
+    assert statement.operation.query.written.whole() == "SELECT @(-5) AS a, @b AS b, @(-2) AS c, @ (-3) AS d"
