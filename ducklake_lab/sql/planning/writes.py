@@ -125,6 +125,8 @@ def plan_update(op: Update, columns: Sequence[Column], resolver: Resolver) -> Qu
     assigned = assignments_of(op.tree.expressions, target, op.table.name, columns)
     for part in (*assigned.values(), op.tree.args.get("where")):
         refuse_columns(part)
+        if part is not None and any(one.find_ancestor(exp.Query) is None for one in part.find_all(exp.Window)):
+            raise BindError("UPDATE takes no window functions; compute them in a subquery.")
     items: list[exp.Expr] = _virtual()
     for column in columns:
         value = assigned.get(column.column_id)

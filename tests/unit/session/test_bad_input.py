@@ -35,6 +35,11 @@ def session(lake_uri: Callable[..., str], tmp_path: Path) -> Iterator[dl.Session
         ),
         ("FROM flights AT (VERSION => 99)", dl.SnapshotNotFoundError, "no snapshot 99; the lake has snapshots 0 to 2"),
         ("SELECT * FORM flights", dl.SqlSyntaxError, r"line 1, column"),
+        (
+            "UPDATE flights SET dep_delay = row_number() OVER ()",
+            dl.BindError,
+            "UPDATE takes no window functions; compute",
+        ),
         ("SELEC 1", dl.SqlSyntaxError, "SELEC"),
         (
             "SELECT carrier,\n  count(select) FROM flights",
