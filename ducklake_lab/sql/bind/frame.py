@@ -85,6 +85,9 @@ class Frame:
             added = f" AS {quote_identifier(name)}"
             if index and word(tokens[index - 1]) == "TABLE":
                 start, sql = tokens[index - 1].start, f"FROM {sql}"
+        if reference.moment is not None:
+            first, last = reference.moment
+            self.replace(tokens[first].start, tokens[last].end, "")
         if keeps_arguments:
             self.replace(start, last_of(node.parts[-1]), sql)
             self.replace(end + 1, end, added)

@@ -40,9 +40,10 @@ class Reference:
 
     Attributes:
         first: index of its first token.
-        last: index of its last token, including AT (…) or the arguments.
+        last: index of its last token, including the arguments, and an AT (…) without an alias before it.
         arguments: tokens of each argument of a call; None for a table.
         implied_alias: its name if it has no alias; "" if an alias follows.
+        moment: indexes of the first and last token of an AT (…) after the alias.
     """
 
     first: int
@@ -51,6 +52,7 @@ class Reference:
     at: At | None = None
     arguments: tuple[tuple[Token, ...], ...] | None = None
     implied_alias: str = ""
+    moment: tuple[int, int] | None = None
 
 
 def find_references(text: str, tokens: Sequence[Token]) -> list[Reference]:
@@ -197,7 +199,12 @@ class _Finder:
             arguments = _arguments(self.tokens[end + 2 : close])
             return Reference(index, close, name, None, arguments, self._alias(close, parts[-1]))
         last, at = self._at(end)
-        return Reference(index, last, name, at, None, self._alias(last, parts[-1]))
+        alias, moment = self._alias(last, parts[-1]), None
+        if at is None and not alias:
+            named = self._alias_end(last)
+            close, at = self._at(named)
+            moment = (named + 1, close) if at is not None else None
+        return Reference(index, last, name, at, None, alias, moment)
 
     def _at(self, end: int) -> tuple[int, At | None]:
         """Returns the last token's index of a following `AT (VERSION => …)` or `VERSION AS OF …`, and its value."""
@@ -236,6 +243,14 @@ class _Finder:
         if last + 1 < len(self.tokens) and self.tokens[last + 1].token_type is TokenType.L_PAREN:
             return matching(self.tokens, last + 1), At(timestamp_sql=constant)
         return last, At(timestamp_sql=constant)
+
+    def _alias_end(self, last: int) -> int:
+        """Returns the index of the last token of the alias after a name, with the names of its columns."""
+        index = last + 2 if word(self.tokens[last + 1]) == "AS" else last + 1
+        columns = index + 1
+        if columns < len(self.tokens) and self.tokens[columns].token_type is TokenType.L_PAREN:
+            return matching(self.tokens, columns)
+        return index
 
     def _alias(self, last: int, name: str) -> str:
         """Returns the table's own name, or "" if an alias follows."""

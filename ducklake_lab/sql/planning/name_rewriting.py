@@ -135,6 +135,8 @@ class _Rewriting:
                 shown_text = text[tokens[reference.first].start : tokens[reference.last].end + 1]
                 self.written[source.view] = shown_text, bool(reference.implied_alias)
             sql = self._quoted(source.view)
+        if reference.moment is not None:
+            yield *reference.moment, ""
         alias = reference.implied_alias
         yield reference.first, reference.last, f"{sql} AS {self._quoted(alias)}" if alias else sql
 
