@@ -123,13 +123,18 @@ def test_what_is_not_proven_is_recomputed_and_said_before(query: str, reason: st
 
 
 @pytest.mark.parametrize(
-    "inner",
+    ("inner", "possible"),
     [
-        "SELECT s FROM t QUALIFY row_number() OVER (PARTITION BY g ORDER BY v) = 1",
-        "SELECT lag(s) OVER (PARTITION BY g ORDER BY v) AS s FROM t",
+        (
+            "SELECT s FROM t QUALIFY row_number() OVER (PARTITION BY g ORDER BY v) = 1",
+            [[("a", 1), ("z", 1)], [("b", 1), ("z", 1)]],
+        ),
+        ("SELECT lag(s) OVER (PARTITION BY g ORDER BY v) AS s FROM t", [[("a", 1), ("b", 1), (None, 2)]]),
     ],
 )
-def test_a_tie_that_is_decided_otherwise_leaves_no_row_behind(inner: str, session: dl.Session) -> None:
+def test_a_tie_that_is_decided_otherwise_leaves_no_row_behind(
+    inner: str, possible: list[list[tuple[str | None, int]]], session: dl.Session
+) -> None:
     session.sql("CALL lake.set_option('data_inlining_row_limit', 0)")
     session.sql("CREATE TABLE t (g INTEGER, v INTEGER, s VARCHAR); INSERT INTO t VALUES (1, 5, 'a')")
     session.sql(
@@ -139,7 +144,8 @@ def test_a_tie_that_is_decided_otherwise_leaves_no_row_behind(inner: str, sessio
     session.sql(f"CREATE LIVE TABLE live AS {query}")
     session.sql("CALL lake.merge_adjacent_files()")  # reads of the earlier snapshot come in another order
     session.sql("INSERT INTO t VALUES (1, 9, 'c', 1)")
-    assert differing(session, "live", query, session.refresh("live").snapshot) == []
+    session.refresh("live")
+    assert session.sql("FROM live ORDER BY s NULLS LAST").fetchall() in possible
 
 
 @pytest.mark.parametrize(
