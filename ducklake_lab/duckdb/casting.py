@@ -187,7 +187,7 @@ def shown_sql(expression: str, data_type: DataType | None, values: pa.ChunkedArr
 
 #: Types whose Arrow form a function makes.
 _BY_FUNCTION = ("geometry", "variant")
-#: Types of which DuckDB finds some values equal that are not the same: 0.0 and -0.0, one month and 30 days.
+#: Types with distinct values that DuckDB finds equal: 0.0 and -0.0, one month and 30 days.
 EQUAL_APART = (*FLOATS, "interval")
 #: Hours whose nanoseconds Arrow's 64 bits do not hold; DuckDB lets them wrap around.
 _MOST_HOURS = 2562047
@@ -243,7 +243,7 @@ def differs_sql(old: str, new: str, kind: DataType) -> str:
 
 
 def told_apart(expression: str, data_type: DataType) -> str:
-    """SQL of a value that differs where two values are equal to DuckDB, and are not the same."""
+    """SQL of a value that differs between distinct values which DuckDB finds equal."""
     if data_type.name in FLOATS:
         return f"1 / CAST({expression} AS DOUBLE)"  # -inf of -0.0
     if data_type.name == "interval":

@@ -69,8 +69,8 @@ class ChangesAfter:
 def touched_tables(lake: Lake, connection: sa.Connection, start: int, end: int) -> set[int]:
     """Return the ids of tables that snapshots after `start`, up to `end`, may have changed; not of tables they made.
 
-    If some of these snapshots have expired, the ids are those of tables whose files, columns, keys or tags began or ended
-    since `start`, and of tables with inlined rows. Ids of other entries with such tags are among them.
+    Expired snapshots do not say what they changed. Then tables count whose files, columns, keys or tags began or ended
+    since `start`, and tables with inlined rows. The result may hold ids of other entries with such tags.
     """
     changes = ChangesAfter(connection, start, end)
     touched = changes.tables
